@@ -1,0 +1,15 @@
+//! The rules of the team, as pure values: who may be called what, what a message is, how a request ends, when a gate opens.
+//!
+//! Knows nothing of files, clocks, tasks or terminals: ids and times come in as arguments, decisions go out as values.
+
+pub mod gate;
+pub mod message;
+pub mod name;
+pub mod proposal;
+pub mod request;
+
+pub use gate::{Blocked, Effect, Gate};
+pub use message::{Mail, MailKey, Message, MessageType, Metadata};
+pub use name::{AgentName, NameError};
+pub use proposal::{Member, Proposal};
+pub use request::{Request, RequestStatus, RequestTable, RequestType};
