@@ -1,15 +1,5 @@
-//! `s15`: a lead agent, its team, and the runtime that delivers their mail, keeps their lifecycles and holds their gates.
-//!
-//! The modules in reading order, from what decides to what merely does:
-//!
-//! * [`protocol`]: names, messages, requests, gate, proposal, roster. Pure: no I/O, no clock, no await.
-//! * [`event`]: the closed set of all that can be shown or journaled.
-//! * [`session`]: the one owner of the team's state; every input ends here.
-//! * [`agent`]: the one loop that lead and teammates share.
-//! * [`model`], [`tools`], [`mail`], [`journal`]: what the loop reaches the world through.
-//! * [`scenario`]: the scripted model server behind the demo and the tests.
-//! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
-//! * [`cli`], [`config`], [`run`]: what was typed, what it means, and how the parts are put together.
-
+//! x
 pub mod event;
+pub mod journal;
+pub mod model;
 pub mod protocol;

@@ -2,14 +2,17 @@
 //!
 //! Knows nothing of files, clocks, tasks or terminals: ids and times come in as arguments, decisions go out as values.
 
+pub mod confirm;
 pub mod gate;
 pub mod message;
 pub mod name;
 pub mod proposal;
 pub mod request;
+pub mod roster;
+pub mod shown;
 
 pub use gate::{Blocked, Effect, Gate};
 pub use message::{Mail, MailKey, Message, MessageType, Metadata};
 pub use name::{AgentName, NameError};
-pub use proposal::{Member, Proposal};
+pub use proposal::{Confirmation, Member, Proposal};
 pub use request::{Request, RequestStatus, RequestTable, RequestType};

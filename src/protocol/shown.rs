@@ -1,0 +1,122 @@
+//! Mail as its reader is shown it: a block an event, in an envelope that no content can imitate.
+
+use std::fmt::Write;
+
+use super::message::{Mail, Message, MessageType, OutsideMail};
+
+/// Texts up to this many characters are shown whole; longer ones by their beginning and a path.
+pub const SHOWN_CHARS_MAX: usize = 8_000;
+
+/// Where the whole of a long text lies, if it could be put somewhere.
+pub type WholeAt<'a> = dyn Fn(&Mail) -> Option<String> + 'a;
+
+/// The lead's `[Team events]` message: a block an event, then the `[Team state]` block.
+#[must_use]
+pub fn for_lead(mail: &[Mail], whole_at: &WholeAt<'_>, state: &str) -> String {
+    let mut text = "[Team events]\n".to_owned();
+    for one in mail {
+        let label = match one {
+            Mail::Inside(message) => format!("[{}] {}", lead_label(message), message.from),
+            Mail::Outside(outside) => format!("[{}] {} (outside mail)", outside.kind.word(), safe_from(outside)),
+        };
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "{label}: {}", body(one, whole_at));
+    }
+    text.push_str(state);
+    text
+}
+
+/// A teammate's mail: a block a message.
+#[must_use]
+pub fn for_teammate(mail: &[Mail], whole_at: &WholeAt<'_>) -> String {
+    let blocks = mail.iter().map(|one| match one {
+        Mail::Inside(message) => format!("{} {}", teammate_label(message), body(one, whole_at)),
+        Mail::Outside(outside) => format!("[Outside message from {}] {}", safe_from(outside), body(one, whole_at)),
+    });
+    blocks.collect::<Vec<_>>().join("\n\n")
+}
+
+fn lead_label(message: &Message) -> String {
+    let mut label = message.kind.word().to_owned();
+    if let Some(id) = message.metadata.request_id {
+        let _ = write!(label, " request_id={id}");
+    }
+    if let Some(approve) = message.metadata.approve {
+        let _ = write!(label, " approve={approve}");
+    }
+    label
+}
+
+fn teammate_label(message: &Message) -> String {
+    let from = &message.from;
+    match message.kind {
+        MessageType::TaskAssignment => "[Task]".to_owned(),
+        MessageType::PlanRequest => "[Plan required]".to_owned(),
+        MessageType::PlanApprovalResponse if message.metadata.approve == Some(true) => "[Plan approved]".to_owned(),
+        MessageType::PlanApprovalResponse => "[Plan rejected]".to_owned(),
+        MessageType::ShutdownRequest => {
+            let id = message.metadata.request_id.map(|id| format!(" request_id={id}")).unwrap_or_default();
+            format!("[Shutdown request{id}]")
+        }
+        MessageType::Broadcast => format!("[Broadcast from {from}]"),
+        MessageType::Message => format!("[Message from {from}]"),
+        MessageType::StatusUpdate
+        | MessageType::Result
+        | MessageType::IdleNotification
+        | MessageType::Error
+        | MessageType::PlanApprovalRequest
+        | MessageType::ShutdownResponse
+        | MessageType::Undelivered
+        | MessageType::RequestExpired
+        | MessageType::JobFinished
+        | MessageType::TeamQuiet => format!("[{} from {from}]", message.kind.word()),
+    }
+}
+
+/// The text, bounded, with later lines set in so that none begins like an envelope.
+fn body(mail: &Mail, whole_at: &WholeAt<'_>) -> String {
+    let content = mail.content();
+    let shown = match content.char_indices().nth(SHOWN_CHARS_MAX) {
+        None => inert(content),
+        Some((cut, _)) => {
+            let left = content[cut..].chars().count();
+            let place = whole_at(mail).map(|path| format!("; the whole is in {path}")).unwrap_or_default();
+            format!("{}\n  … ({left} more characters{place})", inert(&content[..cut]))
+        }
+    };
+    if shown.trim().is_empty() { "(empty)".to_owned() } else { shown }
+}
+
+/// Envelopes stand at the beginning of a line: every further line is set in by two spaces, and a bracket that opens one is
+/// escaped wherever a line begins.
+fn inert(content: &str) -> String {
+    let mut lines = content.trim_end().lines();
+    let mut text = guarded(lines.next().unwrap_or_default());
+    for line in lines {
+        text.push_str("\n  ");
+        text.push_str(&guarded(line));
+    }
+    text
+}
+
+/// Beginnings that are the runtime's own.
+const ENVELOPES: [&str; 14] = [
+    "[team events", "[team state", "[task", "[message", "[plan", "[broadcast", "[shutdown", "[outside", "[result", "[error", "[idle_",
+    "[undelivered", "[team_quiet", "[status_update",
+];
+
+fn guarded(line: &str) -> String {
+    let begins = line.trim_start().to_ascii_lowercase();
+    if ENVELOPES.iter().any(|envelope| begins.starts_with(envelope)) {
+        line.replacen('[', "\\[", 1)
+    } else {
+        line.to_owned()
+    }
+}
+
+/// The name that outside mail gives itself, harmless and short.
+fn safe_from(outside: &OutsideMail) -> String {
+    let from = outside.from.as_deref().unwrap_or("somebody");
+    let safe: String = from.chars().filter(|c| !c.is_control() && !"[]()".contains(*c)).take(64).collect();
+    if safe.trim().is_empty() { "somebody".to_owned() } else { safe }
+}
