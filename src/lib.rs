@@ -1,5 +1,6 @@
 //! x
 pub mod event;
 pub mod journal;
+pub mod mail;
 pub mod model;
 pub mod protocol;
