@@ -4,3 +4,4 @@ pub mod journal;
 pub mod mail;
 pub mod model;
 pub mod protocol;
+pub mod tools;
