@@ -5,3 +5,4 @@ pub mod mail;
 pub mod model;
 pub mod protocol;
 pub mod tools;
+pub mod ui;
