@@ -11,5 +11,7 @@
 //! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
 //! * [`cli`], [`config`], [`run`]: what was typed, what it means, and how the parts are put together.
 
+pub mod cli;
+pub mod config;
 pub mod event;
 pub mod protocol;
