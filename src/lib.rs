@@ -14,4 +14,7 @@
 pub mod cli;
 pub mod config;
 pub mod event;
+pub mod journal;
+pub mod lock;
+mod private;
 pub mod protocol;
