@@ -71,7 +71,10 @@ fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, lock_warni
         model: config.model.clone(),
         server: client.base_url().to_owned(),
     });
-    for text in config.warnings.iter().cloned().chain(lock_warning) {
+    let read_only = nix::unistd::access(&config.workspace, nix::unistd::AccessFlags::W_OK).err().map(|error| {
+        format!("{} can't be written ({error}): no file can be changed there, and no team can work", config.workspace.display())
+    });
+    for text in config.warnings.iter().cloned().chain(lock_warning).chain(read_only) {
         events.emit(Event::Notice { level: Level::Warning, text });
     }
 }

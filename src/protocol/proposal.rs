@@ -140,10 +140,16 @@ impl MemberDraft {
     }
 }
 
-/// A confirmed entry with what the lead's spawn adds: arguments may only be stricter.
+/// A confirmed entry with what the lead's spawn adds: a plan may be required in addition, and what the spawn's prompt says
+/// beyond the confirmed one is said after it, as the lead could say it by mail.
 #[must_use]
-pub fn stricter(entry: &Member, require_plan: Option<bool>) -> Member {
-    Member { require_plan: entry.require_plan || require_plan == Some(true), ..entry.clone() }
+pub fn with_additions(entry: &Member, prompt: Option<&str>, require_plan: Option<bool>) -> Member {
+    let addition = prompt.map(str::trim).filter(|prompt| !prompt.is_empty() && *prompt != entry.prompt.trim());
+    let prompt = match addition {
+        None => entry.prompt.clone(),
+        Some(addition) => format!("{}\n\nThe lead adds: {addition}", entry.prompt.trim_end()),
+    };
+    Member { prompt, require_plan: entry.require_plan || require_plan == Some(true), ..entry.clone() }
 }
 
 /// What a line of the user's means for the open proposal.

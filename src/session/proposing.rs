@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::CallEnd;
 use crate::event::Event;
-use crate::protocol::proposal::{MemberDraft, SpawnRight, stricter};
+use crate::protocol::proposal::{MemberDraft, SpawnRight, with_additions};
 use crate::protocol::{AgentName, Metadata, Proposal};
 use crate::tools::MemberArgs;
 
@@ -14,6 +14,7 @@ use super::user::Asked;
 /// A spawn that waits for the user's answer.
 pub(super) struct WaitingSpawn {
     name: AgentName,
+    prompt: Option<String>,
     require_plan: Option<bool>,
     answer: oneshot::Sender<CallEnd>,
 }
@@ -57,9 +58,9 @@ impl Session {
             Err(error) => return drop(answer.send(CallEnd::error(error))),
         };
         let end = match self.confirmation.may_spawn(&name, self.lead_turn_has_line) {
-            SpawnRight::Granted => self.spawn_confirmed(&name, require_plan),
+            SpawnRight::Granted => self.spawn_confirmed(&name, prompt.as_deref(), require_plan),
             SpawnRight::AskUser if !self.is_living(&name) => {
-                return self.ask_for_spawn(WaitingSpawn { name, require_plan, answer });
+                return self.ask_for_spawn(WaitingSpawn { name, prompt, require_plan, answer });
             }
             SpawnRight::AskUser => self.spawn_existing(&name, prompt, require_plan, String::new()),
             SpawnRight::Refused(why) => self.spawn_existing(&name, prompt, require_plan, why),
@@ -72,10 +73,10 @@ impl Session {
     }
 
     /// Starts a confirmed member; a living namesake keeps its confirmation unspent.
-    fn spawn_confirmed(&mut self, name: &AgentName, require_plan: Option<bool>) -> CallEnd {
+    fn spawn_confirmed(&mut self, name: &AgentName, prompt: Option<&str>, require_plan: Option<bool>) -> CallEnd {
         if self.is_living(name) {
             let Some(entry) = self.confirmation.spend(name) else { return CallEnd::error("not confirmed") };
-            let entry = stricter(&entry, require_plan);
+            let entry = with_additions(&entry, prompt, require_plan);
             return self.assign(name, &entry.prompt, entry.require_plan);
         }
         let living = self.living().count();
@@ -86,7 +87,7 @@ impl Session {
             ));
         }
         let Some(entry) = self.confirmation.spend(name) else { return CallEnd::error("not confirmed") };
-        let entry = stricter(&entry, require_plan);
+        let entry = with_additions(&entry, prompt, require_plan);
         match self.start_teammate(entry) {
             Ok(()) => CallEnd::done(format!("{name} is spawned and works; its result comes as a team event")),
             Err(why) => {
@@ -125,7 +126,7 @@ impl Session {
         }
         let mut member = teammate.member.clone();
         member.prompt = prompt;
-        let member = stricter(&member, require_plan);
+        let member = with_additions(&member, None, require_plan);
         match self.start_teammate(member) {
             Ok(()) => CallEnd::done(format!("{name} is back with its own history and works")),
             Err(why) => CallEnd::error(format!("{name} could not return: {why}")),
@@ -141,7 +142,7 @@ impl Session {
     pub(super) fn spawn_answered(&mut self, waiting: WaitingSpawn, yes: bool) {
         let end = if yes {
             self.confirm();
-            self.spawn_confirmed(&waiting.name, waiting.require_plan)
+            self.spawn_confirmed(&waiting.name, waiting.prompt.as_deref(), waiting.require_plan)
         } else {
             CallEnd::error("the user did not confirm; nobody was spawned. Ask what they want changed")
         };
