@@ -7,6 +7,7 @@
 //! * [`session`]: the one owner of the team's state; every input ends here.
 //! * `agent`: the one loop that lead and teammates share.
 //! * [`model`], [`tools`], [`mail`], [`journal`]: what the loop reaches the world through.
+//! * [`scenario`]: the scripted model server behind the demo and the tests.
 //! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
 //! * [`cli`], [`config`], [`lock`], [`run`]: what was typed, what it means, and how the parts are put together.
 
@@ -21,6 +22,7 @@ pub mod model;
 mod private;
 pub mod protocol;
 pub mod run;
+pub mod scenario;
 pub mod session;
 pub mod tools;
 pub mod ui;
