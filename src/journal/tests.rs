@@ -67,7 +67,7 @@ fn every_subscriber_gets_all_items_in_order_without_gaps_from_many_threads() {
             scope.spawn(|| {
                 (0..250).for_each(|number| {
                     events.emit(line(&number.to_string()));
-                })
+                });
             });
         }
     });

@@ -34,7 +34,7 @@ pub struct Journal {
 }
 
 enum Work {
-    Item(Item),
+    Item(Box<Item>),
     Close,
 }
 
@@ -59,7 +59,7 @@ impl Journal {
             .spawn(move || writer.run(&inbox))?;
         let items = work.clone();
         events.attach(Box::new(move |item| match file_of(&item.event) {
-            Some(_) => items.send(Work::Item(item.clone())).is_ok(),
+            Some(_) => items.send(Work::Item(Box::new(item.clone()))).is_ok(),
             None => true,
         }));
         Ok(Self {

@@ -1,0 +1,3 @@
+//! The program from outside: one module a behaviour.
+
+mod tidy;
