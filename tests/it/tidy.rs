@@ -16,16 +16,8 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("lib", ANY),
     ("demo", ANY),
     ("run", ANY),
-    (
-        "session",
-        &[
-            "agent", "tools", "mail", "model", "journal", "event", "protocol",
-        ],
-    ),
-    (
-        "agent",
-        &["tools", "mail", "model", "journal", "event", "protocol"],
-    ),
+    ("session", &["agent", "tools", "mail", "model", "journal", "event", "protocol"]),
+    ("agent", &["tools", "mail", "model", "journal", "event", "protocol"]),
     ("tools", &["journal", "event", "protocol"]),
     ("mail", &["journal", "event", "protocol"]),
     ("model", &["journal", "event", "protocol"]),
@@ -42,25 +34,12 @@ const LEAVES: [&str; 2] = ["cli", "private"];
 const ANY: &[&str] = &["*"];
 
 /// Crates that belong to one module alone.
-const ONLY_IN: [(&str, &[&str]); 4] = [
-    ("async_openai", &["model"]),
-    ("rustyline", &["ui"]),
-    ("crossterm", &["ui"]),
-    ("clap", &["cli", "main", "run"]),
-];
+const ONLY_IN: [(&str, &[&str]); 4] =
+    [("async_openai", &["model"]), ("rustyline", &["ui"]), ("crossterm", &["ui"]), ("clap", &["cli", "main", "run"])];
 
 /// What a module that is pure does without.
-const NOT_IN_PROTOCOL: [&str; 9] = [
-    "std::fs",
-    "std::io",
-    "std::net",
-    "std::process",
-    "std::time",
-    "std::env",
-    "tokio",
-    ".await",
-    "now_v7",
-];
+const NOT_IN_PROTOCOL: [&str; 9] =
+    ["std::fs", "std::io", "std::net", "std::process", "std::time", "std::env", "tokio", ".await", "now_v7"];
 
 /// Words that no code holds, and where they may stand after all.
 const BANNED: [(&str, &[&str]); 7] = [
@@ -95,17 +74,11 @@ impl Source {
     /// `session` for `src/session.rs` and `src/session/desk.rs`.
     fn module(&self) -> &str {
         let below = self.path.strip_prefix("src/").unwrap_or(&self.path);
-        below
-            .split('/')
-            .next()
-            .unwrap_or(below)
-            .trim_end_matches(".rs")
+        below.split('/').next().unwrap_or(below).trim_end_matches(".rs")
     }
 
     fn is_test(&self) -> bool {
-        self.path.starts_with("tests/")
-            || self.path.ends_with("/tests.rs")
-            || self.path.contains("/tests/")
+        self.path.starts_with("tests/") || self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
     /// The code without the test module at its end.
@@ -114,9 +87,7 @@ impl Source {
             return "";
         }
         let inline = self.code.match_indices("#[cfg(test)]").find(|(at, _)| {
-            let after = self.code[*at..]
-                .trim_start_matches("#[cfg(test)]")
-                .trim_start();
+            let after = self.code[*at..].trim_start_matches("#[cfg(test)]").trim_start();
             let head = after.split(['{', ';']).next().unwrap_or_default();
             after[head.len()..].starts_with('{') && head.contains("mod ")
         });
@@ -142,11 +113,8 @@ fn files(folder: &str, end: &str) -> Vec<PathBuf> {
 }
 
 fn sources(folders: &[&str]) -> Vec<Source> {
-    let found: Vec<_> = folders
-        .iter()
-        .flat_map(|folder| files(folder, ".rs"))
-        .map(|path| Source::read(&path))
-        .collect();
+    let found: Vec<_> =
+        folders.iter().flat_map(|folder| files(folder, ".rs")).map(|path| Source::read(&path)).collect();
     assert!(!found.is_empty(), "no sources in {folders:?}");
     found
 }
@@ -174,10 +142,7 @@ fn files_stay_short() {
             faults.push(format!("{}: {lines} lines", source.path));
         }
     }
-    assert_none(
-        &faults,
-        &format!("split these by idea; at most {FILE_LINES_MAX} lines besides tests"),
-    );
+    assert_none(&faults, &format!("split these by idea; at most {FILE_LINES_MAX} lines besides tests"));
 }
 
 #[test]
@@ -190,48 +155,30 @@ fn functions_stay_short() {
             }
         }
     }
-    assert_none(
-        &faults,
-        &format!("give these steps names; at most {FUNCTION_LINES_MAX} lines a function"),
-    );
+    assert_none(&faults, &format!("give these steps names; at most {FUNCTION_LINES_MAX} lines a function"));
 }
 
 #[test]
 fn imports_go_downwards_only() {
     let allowed = |module: &str| {
         let leaf = LEAVES.contains(&module).then_some(&[][..]);
-        leaf.or_else(|| {
-            MAY_IMPORT
-                .iter()
-                .find(|(name, _)| *name == module)
-                .map(|(_, allowed)| *allowed)
-        })
+        leaf.or_else(|| MAY_IMPORT.iter().find(|(name, _)| *name == module).map(|(_, allowed)| *allowed))
     };
     let mut faults = Vec::new();
     for source in sources(&["src"]) {
         let module = source.module();
         let Some(allowed) = allowed(module) else {
-            faults.push(format!(
-                "{}: `{module}` has no line in MAY_IMPORT",
-                source.path
-            ));
+            faults.push(format!("{}: `{module}` has no line in MAY_IMPORT", source.path));
             continue;
         };
         for (line, imported) in imports(source.product()) {
-            let known =
-                allowed == ANY || allowed.contains(&imported.as_str()) || imported == module;
+            let known = allowed == ANY || allowed.contains(&imported.as_str()) || imported == module;
             if !known && starts_lowercase(&imported) {
-                faults.push(format!(
-                    "{}:{line}: `{module}` imports `{imported}`",
-                    source.path
-                ));
+                faults.push(format!("{}:{line}: `{module}` imports `{imported}`", source.path));
             }
         }
     }
-    assert_none(
-        &faults,
-        "an import goes up, or to a neighbour it must not know",
-    );
+    assert_none(&faults, "an import goes up, or to a neighbour it must not know");
 }
 
 #[test]
@@ -265,10 +212,7 @@ fn nothing_is_unfinished_or_printed_past_the_printer() {
             }
         }
         for (number, line) in source.text.lines().enumerate() {
-            if ["FIXME", "XXX", "HACK"]
-                .iter()
-                .any(|mark| has_word(line, mark))
-            {
+            if ["FIXME", "XXX", "HACK"].iter().any(|mark| has_word(line, mark)) {
                 faults.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
             }
         }
@@ -282,8 +226,7 @@ fn an_unwrap_outside_tests_has_its_reason() {
     for source in sources(&["src"]) {
         let text: Vec<&str> = source.text.lines().collect();
         for (number, line) in source.product().lines().enumerate() {
-            let said = text[number].contains("//")
-                || number > 0 && text[number - 1].trim_start().starts_with("//");
+            let said = text[number].contains("//") || number > 0 && text[number - 1].trim_start().starts_with("//");
             if line.contains(".unwrap()") && !said {
                 faults.push(format!("{}:{}", source.path, number + 1));
             }
@@ -292,10 +235,7 @@ fn an_unwrap_outside_tests_has_its_reason() {
             }
         }
     }
-    assert_none(
-        &faults,
-        "say why it can't fail: `expect(\"…\")` or a comment",
-    );
+    assert_none(&faults, "say why it can't fail: `expect(\"…\")` or a comment");
 }
 
 #[test]
@@ -305,15 +245,8 @@ fn every_prompt_is_used() {
     for prompt in files("prompts", ".md") {
         let name = prompt.file_name().unwrap().to_string_lossy().into_owned();
         let stem = name.trim_end_matches(".md");
-        let path = [
-            format!("/{name}\""),
-            format!("\"{name}\""),
-            format!("\"{stem}\""),
-        ];
-        if !sources
-            .iter()
-            .any(|source| path.iter().any(|path| source.text.contains(path)))
-        {
+        let path = [format!("/{name}\""), format!("\"{name}\""), format!("\"{stem}\"")];
+        if !sources.iter().any(|source| path.iter().any(|path| source.text.contains(path))) {
             faults.push(prompt.display().to_string());
         }
     }
@@ -322,18 +255,10 @@ fn every_prompt_is_used() {
 
 #[test]
 fn every_test_module_of_this_binary_is_run() {
-    let main =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/main.rs")).unwrap();
-    let modules = files("tests/it", ".rs")
-        .into_iter()
-        .filter(|path| path.parent().is_some_and(|p| p.ends_with("it")));
+    let main = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/main.rs")).unwrap();
+    let modules = files("tests/it", ".rs").into_iter().filter(|path| path.parent().is_some_and(|p| p.ends_with("it")));
     let forgotten: Vec<_> = modules
-        .map(|path| {
-            path.file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned()
-        })
+        .map(|path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
         .filter(|name| name != "main" && !main.contains(&format!("mod {name};")))
         .collect();
     assert_none(&forgotten, "tests/it/main.rs doesn't name these");
@@ -351,11 +276,7 @@ fn is_word_char(c: char) -> bool {
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back().is_some_and(is_word_char);
-        let after = word.ends_with(is_word_char)
-            && text[at + word.len()..]
-                .chars()
-                .next()
-                .is_some_and(is_word_char);
+        let after = word.ends_with(is_word_char) && text[at + word.len()..].chars().next().is_some_and(is_word_char);
         !before && !after
     })
 }
@@ -378,12 +299,7 @@ fn imports(code: &str) -> Vec<(usize, String)> {
 
 /// The first name of a path, or of each path in a group.
 fn first_names(rest: &str) -> Vec<String> {
-    let name = |text: &str| {
-        text.trim_start()
-            .chars()
-            .take_while(|c| is_word_char(*c))
-            .collect::<String>()
-    };
+    let name = |text: &str| text.trim_start().chars().take_while(|c| is_word_char(*c)).collect::<String>();
     let Some(group) = rest.strip_prefix('{') else {
         return vec![name(rest)];
     };
@@ -409,10 +325,7 @@ fn functions(code: &str) -> Vec<(String, usize, usize)> {
         if code[..at].ends_with(is_word_char) {
             continue;
         }
-        let name: String = code[at + 3..]
-            .chars()
-            .take_while(|c| is_word_char(*c))
-            .collect();
+        let name: String = code[at + 3..].chars().take_while(|c| is_word_char(*c)).collect();
         let Some(length) = body_end(&code[at..]).filter(|_| !name.is_empty()) else {
             continue;
         };
@@ -452,11 +365,7 @@ fn blank(text: &str) -> String {
         let after_word = code.ends_with(is_word_char);
         let length = literal_length(rest, after_word);
         if let Some(length) = length {
-            code.extend(
-                rest[..length]
-                    .chars()
-                    .map(|c| if c == '\n' { '\n' } else { ' ' }),
-            );
+            code.extend(rest[..length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
             rest = &rest[length..];
         } else {
             code.push(c);
@@ -484,11 +393,7 @@ fn literal_length(rest: &str, after_word: bool) -> Option<usize> {
         if prefix_length <= 2 && raw.starts_with('"') && rest[..prefix_length].contains('r') {
             let end = format!("\"{}", "#".repeat(marks));
             let open = rest.len() - raw.len() + 1;
-            return Some(
-                rest[open..]
-                    .find(&end)
-                    .map_or(rest.len(), |at| open + at + end.len()),
-            );
+            return Some(rest[open..].find(&end).map_or(rest.len(), |at| open + at + end.len()));
         }
     }
     // A lifetime has no quote after its first character.
@@ -539,30 +444,15 @@ fn the_reader_of_sources_is_not_fooled() {
     let code = "let a = \"fn x() { // \\\" crate::ui\"; // crate::run\nlet b = '{'; let c = '\\''; let d: &'static str = r#\"crate::\"{\"#;\n/* a /* b */ crate::x */ let e = b\"{\"; let f = '\\u{1F600}';";
     let blanked = blank(code);
     assert_eq!(blanked.lines().count(), code.lines().count());
-    assert!(
-        !blanked.contains("crate") && !blanked.contains('{'),
-        "{blanked}"
-    );
-    assert!(
-        ["let a", "let b", "let c", "&'static str", "let e", "let f"]
-            .iter()
-            .all(|part| blanked.contains(part))
-    );
+    assert!(!blanked.contains("crate") && !blanked.contains('{'), "{blanked}");
+    assert!(["let a", "let b", "let c", "&'static str", "let e", "let f"].iter().all(|part| blanked.contains(part)));
 
-    let names: Vec<_> = imports(
-        "use crate::{ui, model::{self, x},\n run};\npub(crate) fn f() { crate::tools::go() }",
-    );
-    let names: Vec<_> = names
-        .iter()
-        .map(|(line, name)| (*line, name.as_str()))
-        .collect();
+    let names: Vec<_> = imports("use crate::{ui, model::{self, x},\n run};\npub(crate) fn f() { crate::tools::go() }");
+    let names: Vec<_> = names.iter().map(|(line, name)| (*line, name.as_str())).collect();
     assert_eq!(names, [(1, "ui"), (1, "model"), (1, "run"), (3, "tools")]);
 
     let code = "trait T { fn a(&self); fn b(x: [u8; 2]) -> u8 {\n 1\n} }\nfn c() where u8: Copy { if x { y }\n\n\n}";
-    let found: Vec<_> = functions(code)
-        .into_iter()
-        .map(|(name, _, lines)| (name, lines))
-        .collect();
+    let found: Vec<_> = functions(code).into_iter().map(|(name, _, lines)| (name, lines)).collect();
     assert_eq!(found, [("b".to_owned(), 3), ("c".to_owned(), 4)]);
     assert!(has_word("a println!(b)", "println!") && !has_word("eprintln!(b)", "println!"));
 }
