@@ -13,7 +13,6 @@ use clap::{Args, Parser, Subcommand};
     about = "A lead agent proposes a team, you confirm it, and the team works on your project side by side.",
     after_help = "Without a key and a network: s15 demo. Every flag has a variable (S15_MODEL for --model); --help tells them all.",
     after_long_help = AFTER_LONG_HELP,
-    disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub struct Cli {
@@ -195,7 +194,7 @@ mod tests {
         ] {
             assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
         }
-        for asked in ["-h", "--help", "-V", "--version"] {
+        for asked in ["-h", "--help", "help", "-V", "--version"] {
             assert_eq!(parse(&[asked]).unwrap_err().exit_code(), 0, "{asked}");
         }
     }
