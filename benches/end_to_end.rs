@@ -1,4 +1,5 @@
 //! The program as a whole against the scripted server: start, overhead a tool turn, memory, idling, mail latency. Prints a table.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that can't go on just ends")]
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -30,7 +31,12 @@ impl Stage {
             .current_dir(workspace)
             .env_clear()
             .envs([("PATH", std::env::var("PATH").unwrap()), ("OPENAI_BASE_URL", self.server.url())])
-            .envs([("OPENAI_API_KEY", "sk-bench"), ("OPENAI_MODEL", "scripted"), ("S15_MAX_TEAMMATES", "64"), ("TERM", "xterm")])
+            .envs([
+                ("OPENAI_API_KEY", "sk-bench"),
+                ("OPENAI_MODEL", "scripted"),
+                ("S15_MAX_TEAMMATES", "64"),
+                ("TERM", "xterm"),
+            ])
             .env("HOME", self.root.path())
             .env("S15_STATE_DIR", self.root.path().join("state"));
         command
@@ -38,12 +44,14 @@ impl Stage {
 
     /// A run whose input stays open, after the team has come to rest.
     fn resting_team(&self, teammates: usize) -> Child {
-        let mut child = self.command(&[]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            self.command(&[]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         child.stdin.as_mut().unwrap().write_all(b"team\nyes\n").unwrap();
         self.until(|| {
             let requests = self.server.requests();
-            let told = requests.iter().filter(|request| request.agent == "lead").map(|request| request.body.to_string());
-            let told = told.last().unwrap_or_default();
+            let told =
+                requests.iter().filter(|request| request.agent == "lead").map(|request| request.body.to_string());
+            let told = told.max_by_key(String::len).unwrap_or_default();
             (1..=teammates).all(|number| told.contains(&format!("[result] m{number}:")))
         });
         self.runtime.block_on(tokio::time::sleep(Duration::from_millis(300)));
@@ -66,7 +74,10 @@ fn team(teammates: usize) -> String {
         "[fallback]\n\"*\" = \"done\"\n[[rule]]\nagent = \"lead\"\nuser = \"team\"\nline_open = true\ncalls = [{{ tool = \"propose_team\", arguments = {{ members = [{}], reason = \"r\" }} }}]\n\
          [[rule]]\nagent = \"lead\"\nanswer = \"yes\"\nline_open = true\ncalls = [{}]\n",
         members.join(", "),
-        (1..=teammates).map(|number| format!("{{ tool = \"spawn_teammate\", arguments = {{ name = \"m{number}\" }} }}")).collect::<Vec<_>>().join(", ")
+        (1..=teammates)
+            .map(|number| format!("{{ tool = \"spawn_teammate\", arguments = {{ name = \"m{number}\" }} }}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     )
 }
 
@@ -93,7 +104,13 @@ fn start_to_first_request() {
     for _ in 0..20 {
         let stage = Stage::new("[fallback]\n\"*\" = \"hi\"\n");
         let started = Instant::now();
-        stage.command(&["-p", "hello"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        stage
+            .command(&["-p", "hello"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
         times.push(stage.server.requests()[0].at - started);
     }
     row("start to first request of -p, p50 / p99", &spread(times), "<= 30 ms");
@@ -107,7 +124,9 @@ fn start_to_prompt() {
         let pty = native_pty_system().openpty(PtySize::default()).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_s15"));
         command.cwd(stage.root.path());
-        for (name, value) in [("OPENAI_BASE_URL", stage.server.url()), ("OPENAI_MODEL", "m".into()), ("TERM", "xterm".into())] {
+        for (name, value) in
+            [("OPENAI_BASE_URL", stage.server.url()), ("OPENAI_MODEL", "m".into()), ("TERM", "xterm".into())]
+        {
             command.env(name, value);
         }
         command.env("S15_STATE_DIR", stage.root.path().join("state"));
@@ -151,7 +170,9 @@ fn memory() {
         let mut child = stage.resting_team(teammates);
         let peak = status(child.id(), "VmHWM");
         let requests = stage.server.requests();
-        let works = (1..=teammates).filter(|number| requests.iter().any(|request| request.agent == format!("m{number}"))).count();
+        let works = (1..=teammates)
+            .filter(|number| requests.iter().any(|request| request.agent == format!("m{number}")))
+            .count();
         let body = requests.iter().find(|request| request.agent == "m1").unwrap().raw_len;
         child.kill().unwrap();
         child.wait().unwrap();
@@ -161,7 +182,11 @@ fn memory() {
     let (many, works, _) = peak(64);
     row("first request body, teammate", &format!("{body} bytes"), "<= 6000");
     row("peak memory with three teammates", &format!("{:.1} MiB", three as f64 / 1024.0), "<= 20 MiB");
-    row("each further idle teammate", &format!("{:.2} MiB", (many.saturating_sub(three)) as f64 / 1024.0 / 61.0), "<= 0.3 MiB");
+    row(
+        "each further idle teammate",
+        &format!("{:.2} MiB", (many.saturating_sub(three)) as f64 / 1024.0 / 61.0),
+        "<= 0.3 MiB",
+    );
     row("of 64 teammates spawned together, at work", &works.to_string(), "64");
 }
 
@@ -175,7 +200,16 @@ fn idling() {
         let tasks = std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task")).unwrap();
         let switches: u64 = tasks
             .map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).unwrap())
-            .map(|text| text.lines().find(|line| line.starts_with("voluntary")).unwrap().split_whitespace().nth(1).unwrap().parse::<u64>().unwrap())
+            .map(|text| {
+                text.lines()
+                    .find(|line| line.starts_with("voluntary"))
+                    .unwrap()
+                    .split_whitespace()
+                    .nth(1)
+                    .unwrap()
+                    .parse::<u64>()
+                    .unwrap()
+            })
             .sum();
         (ticks, switches)
     };
@@ -198,11 +232,21 @@ fn mail_latency() {
         let line = format!("{{\"from\":\"m1\",\"content\":\"{mark}\"}}\n");
         let before = stage.server.requests().len();
         let appended = Instant::now();
-        std::fs::OpenOptions::new().append(true).create(true).open(&mailbox).unwrap().write_all(line.as_bytes()).unwrap();
+        std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&mailbox)
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap();
         let mut arrived = None;
         stage.until(|| {
             let requests = stage.server.requests();
-            arrived = requests.iter().skip(before).find(|request| request.body.to_string().contains(&mark)).map(|request| request.at);
+            arrived = requests
+                .iter()
+                .skip(before)
+                .find(|request| request.body.to_string().contains(&mark))
+                .map(|request| request.at);
             arrived.is_some()
         });
         times.push(arrived.unwrap() - appended);

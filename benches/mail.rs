@@ -1,4 +1,5 @@
 //! What a mailbox costs: append, drain with acknowledge, and a backlog that outsiders left.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that can't go on just ends")]
 
 use std::fmt::Write;
 
@@ -14,7 +15,9 @@ fn main() {
 fn send(post: &mut Post, count: usize) {
     let (from, to) = (AgentName::parse("auth").unwrap(), AgentName::lead());
     for number in 0..count {
-        let content = format!("message {number}: a line of the usual length, about a hundred and twenty bytes with all that is around it");
+        let content = format!(
+            "message {number}: a line of the usual length, about a hundred and twenty bytes with all that is around it"
+        );
         let message = post.compose(&from, &to, MessageType::Message, content, Metadata::default());
         post.send(vec![message]).unwrap();
     }

@@ -13,7 +13,6 @@ use clap::{Args, Parser, Subcommand};
     about = "A lead agent proposes a team, you confirm it, and the team works on your project side by side.",
     after_help = "Without a key and a network: s15 demo. Every flag has a variable (S15_MODEL for --model); --help tells them all.",
     after_long_help = AFTER_LONG_HELP,
-    disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub struct Cli {
@@ -77,76 +76,31 @@ pub struct Flags {
     pub output_format: Option<String>,
 
     /// Where locks and journals are kept [default: ~/.local/state/s15].
-    #[arg(
-        long,
-        value_name = "DIR",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "DIR", help_heading = "Limits", hide_short_help = true)]
     pub state_dir: Option<String>,
     /// Longest time a command may run, in seconds [default: 120].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub bash_timeout: Option<String>,
     /// Most model calls in one piece of work [default: 200].
-    #[arg(
-        long,
-        value_name = "N",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "N", help_heading = "Limits", hide_short_help = true)]
     pub turn_calls_max: Option<String>,
     /// How often a failed model call is tried again [default: 5].
-    #[arg(
-        long,
-        value_name = "N",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "N", help_heading = "Limits", hide_short_help = true)]
     pub retries_max: Option<String>,
     /// Wait before the first retry, in milliseconds; doubles each time [default: 500].
-    #[arg(
-        long,
-        value_name = "MS",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "MS", help_heading = "Limits", hide_short_help = true)]
     pub retry_base_ms: Option<String>,
     /// Longest wait before a retry, whatever the server asks for, in seconds [default: 60].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub retry_wait_max: Option<String>,
     /// Longest time to reach the server, in seconds [default: 10].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub connect_timeout: Option<String>,
     /// Longest time to an answer's first byte, in seconds [default: 300].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub first_byte_timeout: Option<String>,
     /// Longest silence within an answer, in seconds [default: 120].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        help_heading = "Limits",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub idle_timeout: Option<String>,
 }
 
@@ -185,10 +139,7 @@ impl Flags {
             ("first_byte_timeout", &self.first_byte_timeout),
             ("idle_timeout", &self.idle_timeout),
         ];
-        let mut given: Vec<_> = texts
-            .into_iter()
-            .filter_map(|(key, text)| Some((key, text.clone()?)))
-            .collect();
+        let mut given: Vec<_> = texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect();
         if self.yes {
             given.push(("yes", "true".to_owned()));
         }
@@ -214,36 +165,18 @@ mod tests {
     #[test]
     fn a_prompt_a_print_and_a_demo_are_told_apart() {
         let cli = parse(&["重构这个后端"]).unwrap();
-        assert_eq!(
-            (cli.prompt.as_deref(), cli.print, cli.command),
-            (Some("重构这个后端"), None, None)
-        );
+        assert_eq!((cli.prompt.as_deref(), cli.print, cli.command), (Some("重构这个后端"), None, None));
         let cli = parse(&["-p", "hello", "--yes", "-m", "x"]).unwrap();
-        assert_eq!(
-            (cli.prompt, cli.print.as_deref(), cli.flags.yes),
-            (None, Some("hello"), true)
-        );
-        assert_eq!(
-            parse(&["demo"]).unwrap().command,
-            Some(Command::Demo { script: false })
-        );
-        assert_eq!(
-            parse(&["demo", "--script"]).unwrap().command,
-            Some(Command::Demo { script: true })
-        );
-        assert_eq!(
-            parse(&["--", "demo"]).unwrap().prompt.as_deref(),
-            Some("demo")
-        );
+        assert_eq!((cli.prompt, cli.print.as_deref(), cli.flags.yes), (None, Some("hello"), true));
+        assert_eq!(parse(&["demo"]).unwrap().command, Some(Command::Demo { script: false }));
+        assert_eq!(parse(&["demo", "--script"]).unwrap().command, Some(Command::Demo { script: true }));
+        assert_eq!(parse(&["--", "demo"]).unwrap().prompt.as_deref(), Some("demo"));
     }
 
     #[test]
     fn a_flag_before_demo_does_not_make_it_a_prompt() {
         let cli = parse(&["--color", "never", "--bash-timeout", "9", "demo"]).unwrap();
-        assert_eq!(
-            (cli.prompt, cli.command),
-            (None, Some(Command::Demo { script: false }))
-        );
+        assert_eq!((cli.prompt, cli.command), (None, Some(Command::Demo { script: false })));
         let cli = parse(&["demo", "--color", "never"]).unwrap();
         assert_eq!(cli.flags.color.as_deref(), Some("never"));
     }
@@ -261,7 +194,7 @@ mod tests {
         ] {
             assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
         }
-        for asked in ["-h", "--help", "-V", "--version"] {
+        for asked in ["-h", "--help", "help", "-V", "--version"] {
             assert_eq!(parse(&[asked]).unwrap_err().exit_code(), 0, "{asked}");
         }
     }
@@ -269,14 +202,7 @@ mod tests {
     #[test]
     fn what_is_not_built_yet_is_not_offered() {
         let help = Cli::command().render_long_help().to_string();
-        for later in [
-            "--resume",
-            "--continue",
-            "--record",
-            "--replay",
-            "--permission-mode",
-            "doctor",
-        ] {
+        for later in ["--resume", "--continue", "--record", "--replay", "--permission-mode", "doctor"] {
             assert!(!help.contains(later), "{later}");
         }
         assert!(parse(&["--resume"]).is_err());
@@ -285,10 +211,6 @@ mod tests {
     #[test]
     fn short_help_fits_a_screen() {
         let help = Cli::command().render_help().to_string();
-        assert!(
-            help.lines().count() <= 45,
-            "{} lines:\n{help}",
-            help.lines().count()
-        );
+        assert!(help.lines().count() <= 45, "{} lines:\n{help}", help.lines().count());
     }
 }

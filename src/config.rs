@@ -138,12 +138,7 @@ impl Config {
     ///
     /// # Errors
     /// As [`Config::resolve`].
-    pub fn for_demo(
-        cli: &Cli,
-        stage: &Stage,
-        env: Env<'_>,
-        place: &Place,
-    ) -> Result<Self, ConfigError> {
+    pub fn for_demo(cli: &Cli, stage: &Stage, env: Env<'_>, place: &Place) -> Result<Self, ConfigError> {
         let taken = [
             ("PROMPT", &cli.prompt),
             ("--print", &cli.print),
@@ -167,8 +162,7 @@ impl Config {
             teammate_model: Some(stage.model.clone()),
             ..cli.flags.clone()
         };
-        let env =
-            |name: &str| env(name).filter(|_| !name.starts_with("OPENAI_") && name != "S15_YES");
+        let env = |name: &str| env(name).filter(|_| !name.starts_with("OPENAI_") && name != "S15_YES");
         let mut layers = Layers::default();
         layers.add_flags(&flags);
         layers.add_environment(&env)?;
@@ -203,16 +197,11 @@ impl Config {
             ));
         }
         Ok(Self {
-            teammate_model: layers
-                .value(Setting::TeammateModel, values::model)?
-                .unwrap_or_else(|| model.clone()),
+            teammate_model: layers.value(Setting::TeammateModel, values::model)?.unwrap_or_else(|| model.clone()),
             yes: layers.value(Setting::Yes, values::switch)?.unwrap_or(false),
             color: color(&layers, &front, env, place)?,
             limits: Limits::read(&mut layers)?,
-            first_line: cli
-                .prompt
-                .clone()
-                .filter(|prompt| !prompt.trim().is_empty()),
+            first_line: cli.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
             workspace,
             base_url,
             api_key,
@@ -252,10 +241,7 @@ fn workspace(layers: &Layers, place: &Place) -> Result<PathBuf, ConfigError> {
         None => (place.cwd.clone(), "the present folder"),
     };
     let wrong = |why: &dyn fmt::Display| {
-        ConfigError(format!(
-            "{origin}: can't work in {}: {why}; name a folder with -C DIR",
-            path.display()
-        ))
+        ConfigError(format!("{origin}: can't work in {}: {why}; name a folder with -C DIR", path.display()))
     };
     let canonical = path.canonicalize().map_err(|error| wrong(&error))?;
     if !canonical.is_dir() {
@@ -279,51 +265,36 @@ fn state_dir(layers: &Layers, env: Env<'_>, place: &Place) -> Result<PathBuf, Co
 
 /// `s15`'s folder below one of the XDG base folders; a relative one is to be ignored, by the XDG specification.
 fn xdg(env: Env<'_>, place: &Place, variable: &str, below_home: &str) -> Option<PathBuf> {
-    let named = env(variable)
-        .map(PathBuf::from)
-        .filter(|folder| folder.is_absolute());
+    let named = env(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let base = named.or_else(|| Some(place.home.as_ref()?.join(below_home)))?;
     Some(base.join("s15"))
 }
 
 fn front_end(cli: &Cli, layers: &Layers, place: &Place) -> Result<FrontEnd, ConfigError> {
-    let formats = [
-        ("text", OutputFormat::Text),
-        ("json", OutputFormat::Json),
-        ("stream-json", OutputFormat::StreamJson),
-    ];
+    let formats =
+        [("text", OutputFormat::Text), ("json", OutputFormat::Json), ("stream-json", OutputFormat::StreamJson)];
     let format = layers.value(Setting::OutputFormat, |text| values::word(text, &formats))?;
     match &cli.print {
-        Some(prompt) if prompt.trim().is_empty() => Err(ConfigError(
-            "--print: the request is empty; write what is to be done after it".to_owned(),
-        )),
-        Some(prompt) => Ok(FrontEnd::Print {
-            prompt: prompt.clone(),
-            format: format.unwrap_or(OutputFormat::Text),
-        }),
-        None if cli.flags.output_format.is_some() => Err(ConfigError(
-            "--output-format: goes together with -p/--print only".to_owned(),
-        )),
+        Some(prompt) if prompt.trim().is_empty() => {
+            Err(ConfigError("--print: the request is empty; write what is to be done after it".to_owned()))
+        }
+        Some(prompt) => Ok(FrontEnd::Print { prompt: prompt.clone(), format: format.unwrap_or(OutputFormat::Text) }),
+        None if cli.flags.output_format.is_some() => {
+            Err(ConfigError("--output-format: goes together with -p/--print only".to_owned()))
+        }
         None if place.stdin_is_terminal && place.stdout_is_terminal => Ok(FrontEnd::Terminal),
         None => Ok(FrontEnd::Pipe),
     }
 }
 
-fn color(
-    layers: &Layers,
-    front: &FrontEnd,
-    env: Env<'_>,
-    place: &Place,
-) -> Result<bool, ConfigError> {
+fn color(layers: &Layers, front: &FrontEnd, env: Env<'_>, place: &Place) -> Result<bool, ConfigError> {
     let shown_at_terminal = match front {
         FrontEnd::Terminal | FrontEnd::Pipe => place.stdout_is_terminal,
         FrontEnd::Print { .. } => place.stderr_is_terminal,
     };
     let auto = shown_at_terminal && env("TERM").as_deref() != Some("dumb");
     let words = [("auto", auto), ("always", true), ("never", false)];
-    Ok(layers
-        .value(Setting::Color, |text| values::word(text, &words))?
-        .unwrap_or(auto))
+    Ok(layers.value(Setting::Color, |text| values::word(text, &words))?.unwrap_or(auto))
 }
 
 fn is_openai(base_url: &str) -> bool {
@@ -339,9 +310,7 @@ fn no_server() -> ConfigError {
 }
 
 fn no_model(base_url: &str) -> ConfigError {
-    ConfigError(format!(
-        "no model named for {base_url}: set OPENAI_MODEL or give --model NAME"
-    ))
+    ConfigError(format!("no model named for {base_url}: set OPENAI_MODEL or give --model NAME"))
 }
 
 impl fmt::Display for ConfigError {

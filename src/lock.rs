@@ -63,31 +63,20 @@ impl WorkspaceLock {
     /// [`LockError::Held`] ends the run with exit code 2; [`LockError::Unusable`] is told to the user once.
     pub fn take(state_dir: &Path, workspace: &Path, session: Uuid) -> Result<Self, LockError> {
         let folder = workspace_folder(state_dir, workspace);
-        let unusable = |path: &Path, cause| LockError::Unusable {
-            path: path.to_owned(),
-            cause,
-        };
+        let unusable = |path: &Path, cause| LockError::Unusable { path: path.to_owned(), cause };
         private::create_folder(&folder).map_err(|cause| unusable(&folder, cause))?;
         let path = folder.join("lock");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file =
-            private::open(&path, &mut options).map_err(|cause| unusable(&path, cause))?;
+        let mut file = private::open(&path, &mut options).map_err(|cause| unusable(&path, cause))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held {
-                    workspace: workspace.to_owned(),
-                    holder: read_holder(&mut file),
-                });
+                return Err(LockError::Held { workspace: workspace.to_owned(), holder: read_holder(&mut file) });
             }
             Err(TryLockError::Error(cause)) => return Err(unusable(&path, cause)),
         }
-        let holder = Holder {
-            pid: std::process::id(),
-            since: timestamp(),
-            session,
-        };
+        let holder = Holder { pid: std::process::id(), since: timestamp(), session };
         write_holder(&mut file, &holder).map_err(|cause| unusable(&path, cause))?;
         Ok(Self { file })
     }
@@ -134,32 +123,18 @@ pub fn workspace_folder(state_dir: &Path, workspace: &Path) -> PathBuf {
 fn workspace_key(workspace: &Path) -> String {
     let name = workspace.file_name().unwrap_or_default().to_string_lossy();
     let safe = |c: char| {
-        if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') {
-            c
-        } else {
-            '-'
-        }
+        if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' }
     };
-    let name: String = name
-        .trim_start_matches('.')
-        .chars()
-        .take(KEY_NAME_CHARS_MAX)
-        .map(safe)
-        .collect();
+    let name: String = name.trim_start_matches('.').chars().take(KEY_NAME_CHARS_MAX).map(safe).collect();
     let name = if name.is_empty() { "root" } else { &name };
-    format!(
-        "{name}-{:016x}",
-        fnv_1a_64(workspace.as_os_str().as_encoded_bytes())
-    )
+    format!("{name}-{:016x}", fnv_1a_64(workspace.as_os_str().as_encoded_bytes()))
 }
 
 /// A hash that stays the same from release to release, which the standard library's doesn't promise.
 fn fnv_1a_64(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes.iter().fold(OFFSET, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
-    })
+    bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
 impl fmt::Display for LockError {
@@ -196,23 +171,11 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let session = Uuid::now_v7();
         let lock = WorkspaceLock::take(state.path(), Path::new("/some/project"), session).unwrap();
-        let error = WorkspaceLock::take(state.path(), Path::new("/some/project"), Uuid::now_v7())
-            .unwrap_err();
-        let LockError::Held {
-            holder: Some(holder),
-            ..
-        } = &error
-        else {
-            panic!("{error}")
-        };
+        let error = WorkspaceLock::take(state.path(), Path::new("/some/project"), Uuid::now_v7()).unwrap_err();
+        let LockError::Held { holder: Some(holder), .. } = &error else { panic!("{error}") };
         assert_eq!((holder.pid, holder.session), (std::process::id(), session));
         let text = error.to_string();
-        for part in [
-            "/some/project",
-            &std::process::id().to_string(),
-            &holder.since,
-            "-C",
-        ] {
+        for part in ["/some/project", &std::process::id().to_string(), &holder.since, "-C"] {
             assert!(text.contains(part), "{part:?} is not in: {text}");
         }
         let other = WorkspaceLock::take(state.path(), Path::new("/other/project"), session);
@@ -228,12 +191,7 @@ mod tests {
         let Some(state) = std::env::var_os("LOCK_TEST_STATE") else {
             return;
         };
-        let _lock = WorkspaceLock::take(
-            Path::new(&state),
-            Path::new("/some/project"),
-            Uuid::now_v7(),
-        )
-        .unwrap();
+        let _lock = WorkspaceLock::take(Path::new(&state), Path::new("/some/project"), Uuid::now_v7()).unwrap();
         writeln!(io::stdout(), "\nheld").unwrap();
         std::thread::sleep(Duration::from_secs(600));
     }
@@ -242,12 +200,7 @@ mod tests {
     fn the_lock_dies_with_its_holder() {
         let state = tempfile::tempdir().unwrap();
         let mut holder = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "lock::tests::hold_until_killed",
-                "--exact",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["lock::tests::hold_until_killed", "--exact", "--ignored", "--nocapture"])
             .env("LOCK_TEST_STATE", state.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -255,12 +208,7 @@ mod tests {
         let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap() == "held"));
         let take = || WorkspaceLock::take(state.path(), Path::new("/some/project"), Uuid::now_v7());
-        let LockError::Held {
-            holder: Some(told), ..
-        } = take().unwrap_err()
-        else {
-            panic!("not held")
-        };
+        let LockError::Held { holder: Some(told), .. } = take().unwrap_err() else { panic!("not held") };
         assert_eq!(told.pid, holder.id());
         holder.kill().unwrap();
         holder.wait().unwrap();
@@ -277,10 +225,7 @@ mod tests {
         let lock = take().unwrap();
         std::fs::write(&path, "{").unwrap();
         let text = take().unwrap_err().to_string();
-        assert!(
-            text.starts_with("another s15 works in /p; end it"),
-            "{text}"
-        );
+        assert!(text.starts_with("another s15 works in /p; end it"), "{text}");
         drop(lock);
     }
 
@@ -306,27 +251,18 @@ mod tests {
         let _lock = WorkspaceLock::take(&state, Path::new("/p"), Uuid::now_v7()).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let folder = workspace_folder(&state, Path::new("/p"));
-        assert_eq!(
-            (mode(&state), mode(&folder), mode(&folder.join("lock"))),
-            (0o700, 0o700, 0o600)
-        );
+        assert_eq!((mode(&state), mode(&folder), mode(&folder.join("lock"))), (0o700, 0o700, 0o600));
     }
 
     #[test]
     fn a_workspace_key_is_readable_safe_and_always_the_same() {
         assert_eq!(fnv_1a_64(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv_1a_64(b"foobar"), 0x8594_4171_f739_67e8);
-        assert_eq!(
-            workspace_key(Path::new("/home/me/my project")),
-            "my-project-313b5ed7a7794e4a"
-        );
+        assert_eq!(workspace_key(Path::new("/home/me/my project")), "my-project-313b5ed7a7794e4a");
         assert!(workspace_key(Path::new("/")).starts_with("root-"));
         assert!(workspace_key(Path::new("/a/.dot")).starts_with("dot-"));
         assert!(workspace_key(Path::new("/项目")).starts_with("项目-"));
-        assert_ne!(
-            workspace_key(Path::new("/a/x")),
-            workspace_key(Path::new("/b/x"))
-        );
+        assert_ne!(workspace_key(Path::new("/a/x")), workspace_key(Path::new("/b/x")));
         let long = format!("/{}", "长".repeat(80));
         assert!(workspace_key(Path::new(&long)).len() <= 255);
     }

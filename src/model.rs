@@ -104,7 +104,10 @@ impl Secret {
     pub fn new(key: &str) -> Result<Self, String> {
         let key = key.trim();
         if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
-            return Err("the API key is empty or has characters that no key has (a line break?); set OPENAI_API_KEY anew".to_owned());
+            return Err(
+                "the API key is empty or has characters that no key has (a line break?); set OPENAI_API_KEY anew"
+                    .to_owned(),
+            );
         }
         Ok(Self(key.to_owned()))
     }

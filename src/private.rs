@@ -19,9 +19,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
 pub(crate) fn create_own_folder(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(facts) if facts.is_dir() => Ok(()),
-        Ok(_) => Err(io::Error::other(
-            "something that is no folder stands in its place; remove it",
-        )),
+        Ok(_) => Err(io::Error::other("something that is no folder stands in its place; remove it")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => create_folder(path),
         Err(error) => Err(error),
     }

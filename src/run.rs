@@ -34,7 +34,7 @@ pub async fn run(config: Config) -> Result<u8, String> {
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
     let (typed, lines) = unbounded_channel();
-    let ui = Ui::start(front(&config.front), ui_options(&config), typed);
+    let ui = Ui::start(front(&config.front), &ui_options(&config), typed);
     events.subscribe(ui.items());
     // Without a state folder there is no journal; the warning says so.
     let journal = match &lock {
@@ -72,7 +72,10 @@ fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, lock_warni
         server: client.base_url().to_owned(),
     });
     let read_only = nix::unistd::access(&config.workspace, nix::unistd::AccessFlags::W_OK).err().map(|error| {
-        format!("{} can't be written ({error}): no file can be changed there, and no team can work", config.workspace.display())
+        format!(
+            "{} can't be written ({error}): no file can be changed there, and no team can work",
+            config.workspace.display()
+        )
     });
     for text in config.warnings.iter().cloned().chain(lock_warning).chain(read_only) {
         events.emit(Event::Notice { level: Level::Warning, text });

@@ -20,9 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::protocol::Effect;
 
-pub use arguments::{
-    BashArgs, EditFileArgs, GlobArgs, GrepArgs, MemberArgs, ReadFileArgs, TeamCall, WriteFileArgs,
-};
+pub use arguments::{BashArgs, EditFileArgs, GlobArgs, GrepArgs, MemberArgs, ReadFileArgs, TeamCall, WriteFileArgs};
 pub use spec::{PROPOSE_TEAM, definitions};
 pub use workshop::Workshop;
 

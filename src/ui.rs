@@ -96,7 +96,7 @@ pub struct Ui {
 
 impl Ui {
     /// Starts the threads. A terminal that can't be used as one is treated as a pipe.
-    pub fn start(front: Front, options: UiOptions, typed: UnboundedSender<Typed>) -> Self {
+    pub fn start(front: Front, options: &UiOptions, typed: UnboundedSender<Typed>) -> Self {
         let shared = Arc::new(Shared::default());
         let (items, queue) = unbounded_channel();
         let (next_line, asked) = std::sync::mpsc::channel();
@@ -104,7 +104,7 @@ impl Ui {
         let front = match front {
             Front::Terminal => {
                 terminal::remember();
-                match prompt::Prompt::new(&options, Arc::clone(&shared), typed.clone(), items.clone()) {
+                match prompt::Prompt::new(options, Arc::clone(&shared), typed.clone(), items.clone()) {
                     Ok((prompt, out)) => {
                         let printer = spawn_printer(out, style, queue, shared);
                         spawn("prompt", move || prompt.run());
@@ -151,10 +151,18 @@ impl Ui {
     }
 }
 
-fn spawn_printer(out: printer::Out, style: Style, queue: UnboundedReceiver<Item>, shared: Arc<Shared>) -> JoinHandle<()> {
+fn spawn_printer(
+    out: printer::Out,
+    style: Style,
+    queue: UnboundedReceiver<Item>,
+    shared: Arc<Shared>,
+) -> JoinHandle<()> {
     spawn("printer", move || printer::run(out, style, queue, &shared))
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).expect("a process that can't start a thread can't go on")
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .expect("a process that can't start a thread can't go on")
 }

@@ -19,9 +19,7 @@ impl Key {
             return Ok(None);
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(
-                "holds a space, a control character or a character outside ASCII; copy it again",
-            );
+            return Err("holds a space, a control character or a character outside ASCII; copy it again");
         }
         Ok(Some(Self(text.to_owned())))
     }

@@ -96,11 +96,7 @@ impl Layers {
         };
         let Some(table) = read(&path)? else {
             let Some(said) = named else { return Ok(()) };
-            return Err(ConfigError(format!(
-                "{}: there is no file {}",
-                said.origin,
-                path.display()
-            )));
+            return Err(ConfigError(format!("{}: there is no file {}", said.origin, path.display())));
         };
         for (key, value) in &table {
             let setting = Setting::from_key(key).filter(|setting| setting.in_user_file());
@@ -109,9 +105,7 @@ impl Layers {
             };
             let origin = format!("{key} in {}", path.display());
             if setting == Setting::ApiKey && readable_by_others(&path) {
-                let advice = format!(
-                    "{origin}: other users of this machine can read it; chmod 600 that file"
-                );
+                let advice = format!("{origin}: other users of this machine can read it; chmod 600 that file");
                 self.warnings.push(advice);
             }
             let text = plain(value).ok_or_else(|| wrong_form(&origin))?;
@@ -149,10 +143,7 @@ impl Layers {
 }
 
 impl Said {
-    pub(super) fn parse<T>(
-        &self,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, ConfigError> {
+    pub(super) fn parse<T>(&self, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, ConfigError> {
         parse(&self.text).map_err(|why| ConfigError(format!("{}: {why}", self.origin)))
     }
 }
@@ -163,8 +154,7 @@ fn user_file(env: Env<'_>, place: &Place) -> Option<PathBuf> {
 
 /// Reads a settings file; `None` if there is none.
 fn read(path: &Path) -> Result<Option<Table>, ConfigError> {
-    let unreadable =
-        |why: &dyn std::fmt::Display| ConfigError(format!("can't read {}: {why}", path.display()));
+    let unreadable = |why: &dyn std::fmt::Display| ConfigError(format!("can't read {}: {why}", path.display()));
     let facts = match fs::metadata(path) {
         Ok(facts) => facts,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -176,9 +166,7 @@ fn read(path: &Path) -> Result<Option<Table>, ConfigError> {
         return Err(unreadable(&"it is not a file"));
     }
     if facts.len() > FILE_BYTES_MAX {
-        return Err(unreadable(&format!(
-            "it is larger than {FILE_BYTES_MAX} bytes"
-        )));
+        return Err(unreadable(&format!("it is larger than {FILE_BYTES_MAX} bytes")));
     }
     let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
     match text.parse::<Table>() {
@@ -186,16 +174,9 @@ fn read(path: &Path) -> Result<Option<Table>, ConfigError> {
         // Only the message and the line: the parser's own display repeats the line, which may hold a key.
         Err(error) => {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..start]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count()
-                + 1;
+            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
             let message = first_line(error.message());
-            Err(ConfigError(format!(
-                "{} line {line}: {message}",
-                path.display()
-            )))
+            Err(ConfigError(format!("{} line {line}: {message}", path.display())))
         }
     }
 }
@@ -215,22 +196,12 @@ fn plain(value: &Value) -> Option<String> {
 }
 
 fn wrong_form(origin: &str) -> ConfigError {
-    ConfigError(format!(
-        "{origin}: must be a text, a whole number, or true or false"
-    ))
+    ConfigError(format!("{origin}: must be a text, a whole number, or true or false"))
 }
 
 fn unknown_key(path: &Path, key: &str) -> ConfigError {
-    let known: Vec<_> = Setting::ALL
-        .into_iter()
-        .filter(|setting| setting.in_user_file())
-        .map(Setting::key)
-        .collect();
-    ConfigError(format!(
-        "{}: unknown key `{key}`; known are {}",
-        path.display(),
-        known.join(", ")
-    ))
+    let known: Vec<_> = Setting::ALL.into_iter().filter(|setting| setting.in_user_file()).map(Setting::key).collect();
+    ConfigError(format!("{}: unknown key `{key}`; known are {}", path.display(), known.join(", ")))
 }
 
 #[cfg(unix)]

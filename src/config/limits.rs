@@ -63,34 +63,18 @@ pub struct Limits {
 impl Limits {
     pub(super) fn read(layers: &mut Layers) -> Result<Self, ConfigError> {
         let count = |setting, default, min, max| {
-            layers
-                .value(setting, |text| values::count(text, min, max))
-                .map(|value| value.unwrap_or(default))
+            layers.value(setting, |text| values::count(text, min, max)).map(|value| value.unwrap_or(default))
         };
         let time = |setting, default| {
             let parse = |text: &str| values::seconds(text, 1, TIMEOUT_SECONDS_MAX);
-            layers
-                .value(setting, parse)
-                .map(|value| value.unwrap_or(default))
+            layers.value(setting, parse).map(|value| value.unwrap_or(default))
         };
         let retry_base = layers
-            .value(Setting::RetryBaseMs, |text| {
-                values::millis(text, 0, RETRY_BASE_MILLIS_MAX)
-            })?
+            .value(Setting::RetryBaseMs, |text| values::millis(text, 0, RETRY_BASE_MILLIS_MAX))?
             .unwrap_or(RETRY_BASE_DEFAULT);
         let mut limits = Self {
-            teammates_max: count(
-                Setting::MaxTeammates,
-                TEAMMATES_MAX_DEFAULT,
-                1,
-                TEAMMATES_MAX_MAX,
-            )? as usize,
-            turn_calls_max: count(
-                Setting::TurnCallsMax,
-                TURN_CALLS_MAX_DEFAULT,
-                1,
-                TURN_CALLS_MAX_MAX,
-            )?,
+            teammates_max: count(Setting::MaxTeammates, TEAMMATES_MAX_DEFAULT, 1, TEAMMATES_MAX_MAX)? as usize,
+            turn_calls_max: count(Setting::TurnCallsMax, TURN_CALLS_MAX_DEFAULT, 1, TURN_CALLS_MAX_MAX)?,
             retries_max: count(Setting::RetriesMax, RETRIES_MAX_DEFAULT, 0, RETRIES_MAX_MAX)?,
             retry_base,
             retry_wait_max: time(Setting::RetryWaitMax, RETRY_WAIT_MAX_DEFAULT)?,
@@ -103,10 +87,7 @@ impl Limits {
             let lower = said.parse(|text| values::count(text, 1, TEAMMATES_MAX_MAX))? as usize;
             if lower > limits.teammates_max {
                 let holds = limits.teammates_max;
-                let warning = format!(
-                    "{}: ignored; a project's file can't raise it above your {holds}",
-                    said.origin
-                );
+                let warning = format!("{}: ignored; a project's file can't raise it above your {holds}", said.origin);
                 layers.warnings.push(warning);
             }
             limits.teammates_max = limits.teammates_max.min(lower);

@@ -13,10 +13,7 @@ const MODEL_BYTES_MAX: usize = 256;
 pub(super) fn count(text: &str, min: u32, max: u32) -> Result<u32, String> {
     match text.trim().parse::<u32>() {
         Ok(number) if (min..=max).contains(&number) => Ok(number),
-        Ok(_) | Err(_) => Err(format!(
-            "{:?} is not a whole number from {min} to {max}",
-            shown(text)
-        )),
+        Ok(_) | Err(_) => Err(format!("{:?} is not a whole number from {min} to {max}", shown(text))),
     }
 }
 
@@ -44,9 +41,7 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
 
 /// One of a few words.
 pub(super) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
-    let found = words
-        .iter()
-        .find(|(word, _)| word.eq_ignore_ascii_case(text.trim()));
+    let found = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text.trim()));
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         format!("{:?} is none of {}", shown(text), known.join(", "))
@@ -71,21 +66,13 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
         return Err(format!("is not an http or https URL; {ADVICE}"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(
-            "holds a user name or a password; put the key into OPENAI_API_KEY instead".to_owned(),
-        );
+        return Err("holds a user name or a password; put the key into OPENAI_API_KEY instead".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() || text.chars().any(char::is_whitespace) {
-        return Err(format!(
-            "must be an address without `?`, `#` and spaces; {ADVICE}"
-        ));
+        return Err(format!("must be an address without `?`, `#` and spaces; {ADVICE}"));
     }
     let base = text.trim_end_matches('/');
-    Ok(base
-        .strip_suffix("/chat/completions")
-        .unwrap_or(base)
-        .trim_end_matches('/')
-        .to_owned())
+    Ok(base.strip_suffix("/chat/completions").unwrap_or(base).trim_end_matches('/').to_owned())
 }
 
 pub(super) fn key(text: &str) -> Result<Option<Key>, String> {

@@ -35,12 +35,7 @@ impl Events {
     /// A stream in which `mask` hides the key wherever it occurs.
     #[must_use]
     pub fn new(mask: Mask) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                mask,
-                stream: Mutex::default(),
-            }),
-        }
+        Self { inner: Arc::new(Inner { mask, stream: Mutex::default() }) }
     }
 
     /// Sends every later item to `items`, until its receiver is dropped.
@@ -60,11 +55,7 @@ impl Events {
             stream.seq += 1;
             // A clock that is set back doesn't turn the order round.
             stream.time = timestamp().max(std::mem::take(&mut stream.time));
-            let item = Item {
-                seq: stream.seq,
-                time: stream.time.clone(),
-                event,
-            };
+            let item = Item { seq: stream.seq, time: stream.time.clone(), event };
             stream.sinks.retain(|sink| sink(&item));
             item.seq
         })
@@ -72,11 +63,7 @@ impl Events {
 
     /// Runs `act` on the stream. A panic elsewhere leaves it usable: no step of it is half done.
     fn with_stream<T>(&self, act: impl FnOnce(&mut Stream) -> T) -> T {
-        act(&mut self
-            .inner
-            .stream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.inner.stream.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

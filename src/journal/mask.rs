@@ -22,19 +22,14 @@ impl Mask {
     /// Hides `key`. A key of fewer than 8 bytes is a placeholder and not hidden.
     #[must_use]
     pub fn new(key: Option<&str>) -> Self {
-        Self(
-            key.filter(|key| key.len() >= KEY_BYTES_MIN)
-                .map(str::to_owned),
-        )
+        Self(key.filter(|key| key.len() >= KEY_BYTES_MIN).map(str::to_owned))
     }
 
     /// The text without the key.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.0 {
-            Some(key) if text.contains(key.as_str()) => {
-                Cow::Owned(text.replace(key.as_str(), MASK))
-            }
+            Some(key) if text.contains(key.as_str()) => Cow::Owned(text.replace(key.as_str(), MASK)),
             Some(_) | None => Cow::Borrowed(text),
         }
     }
@@ -65,21 +60,13 @@ impl Mask {
                 }
                 found
             }
-            Value::Array(values) => values
-                .iter_mut()
-                .fold(false, |found, value| self.clean(value, key) | found),
+            Value::Array(values) => values.iter_mut().fold(false, |found, value| self.clean(value, key) | found),
             Value::Object(fields) => {
-                let mut found = fields
-                    .values_mut()
-                    .fold(false, |found, value| self.clean(value, key) | found);
+                let mut found = fields.values_mut().fold(false, |found, value| self.clean(value, key) | found);
                 if fields.keys().any(|name| name.contains(key)) {
                     found = true;
                     let named = std::mem::take(fields);
-                    fields.extend(
-                        named
-                            .into_iter()
-                            .map(|(name, value)| (self.text(&name).into_owned(), value)),
-                    );
+                    fields.extend(named.into_iter().map(|(name, value)| (self.text(&name).into_owned(), value)));
                 }
                 found
             }

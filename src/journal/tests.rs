@@ -15,10 +15,7 @@ fn alice() -> AgentName {
 }
 
 fn line(text: &str) -> Event {
-    Event::UserLine {
-        text: text.to_owned(),
-        queued: false,
-    }
+    Event::UserLine { text: text.to_owned(), queued: false }
 }
 
 fn ended(agent: AgentName, result: &str) -> Event {
@@ -39,19 +36,13 @@ fn drain(items: &mut mpsc::UnboundedReceiver<Item>) -> Vec<Item> {
 fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.ends_with('\n'), "every line is whole");
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
 fn a_timestamp_is_rfc_3339_with_milliseconds() {
     let time = timestamp();
-    assert_eq!(
-        (time.len(), &time[19..20], &time[23..]),
-        (24, ".", "Z"),
-        "{time}"
-    );
+    assert_eq!((time.len(), &time[19..20], &time[23..]), (24, ".", "Z"), "{time}");
 }
 
 #[test]
@@ -67,7 +58,7 @@ fn every_subscriber_gets_all_items_in_order_without_gaps_from_many_threads() {
             scope.spawn(|| {
                 (0..250).for_each(|number| {
                     events.emit(line(&number.to_string()));
-                })
+                });
             });
         }
     });
@@ -87,33 +78,17 @@ fn i12_the_key_is_hidden_in_every_part_of_every_event() {
     let root = tempfile::tempdir().unwrap();
     let journal = Journal::start(root.path().join("s"), Uuid::now_v7(), &events).unwrap();
     events.emit(ended(alice(), &format!("OPENAI_API_KEY={key}\nPATH=/bin")));
-    let message =
-        json!({ "content": key, "tool_calls": [{ "deep": { key: format!("x{key}x") } }] });
-    events.emit(Event::Replied {
-        agent: alice(),
-        call: 1,
-        message,
-        usage: None,
-    });
+    let message = json!({ "content": key, "tool_calls": [{ "deep": { key: format!("x{key}x") } }] });
+    events.emit(Event::Replied { agent: alice(), call: 1, message, usage: None });
     events.emit(line("nothing to hide"));
     journal.close();
     let items = drain(&mut items);
     assert_eq!(items.len(), 3);
     assert!(!serde_json::to_string(&items).unwrap().contains(key));
-    assert_eq!(
-        items[0].event,
-        ended(alice(), "OPENAI_API_KEY=[key hidden]\nPATH=/bin")
-    );
+    assert_eq!(items[0].event, ended(alice(), "OPENAI_API_KEY=[key hidden]\nPATH=/bin"));
     assert_eq!(items[2].event, line("nothing to hide"));
-    assert!(
-        !fs::read_to_string(root.path().join("s/alice.jsonl"))
-            .unwrap()
-            .contains(key)
-    );
-    assert_eq!(
-        Mask::new(Some(key)).text("a sk-leak-7777!"),
-        "a [key hidden]!"
-    );
+    assert!(!fs::read_to_string(root.path().join("s/alice.jsonl")).unwrap().contains(key));
+    assert_eq!(Mask::new(Some(key)).text("a sk-leak-7777!"), "a [key hidden]!");
 }
 
 #[test]
@@ -133,15 +108,8 @@ fn agents_have_their_own_journals_and_the_session_is_in_the_leads() {
     let journal = Journal::start(folder.clone(), Uuid::nil(), &events).unwrap();
     assert!(!folder.exists(), "nothing on disk before it's needed");
     events.emit(line("你好"));
-    events.emit(Event::Text {
-        agent: AgentName::lead(),
-        line: "streaming".into(),
-    });
-    events.emit(Event::Teammate {
-        name: alice(),
-        status: Status::Working,
-        reason: String::new(),
-    });
+    events.emit(Event::Text { agent: AgentName::lead(), line: "streaming".into() });
+    events.emit(Event::Teammate { name: alice(), status: Status::Working, reason: String::new() });
     events.emit(ended(AgentName::parse("Alice").unwrap(), "ok"));
     events.emit(ended(AgentName::lead(), "ok"));
     journal.close();
@@ -149,17 +117,8 @@ fn agents_have_their_own_journals_and_the_session_is_in_the_leads() {
     let lead = lines(&folder.join("lead.jsonl"));
     assert_eq!(lead[0]["journal"], 1);
     assert_eq!(lead[0]["session"], Uuid::nil().to_string());
-    assert_eq!(
-        (
-            &lead[0]["agent"],
-            lead[0]["created"].as_str().unwrap().len()
-        ),
-        (&json!("lead"), 24)
-    );
-    let seqs: Vec<_> = lead[1..]
-        .iter()
-        .map(|line| line["seq"].as_u64().unwrap())
-        .collect();
+    assert_eq!((&lead[0]["agent"], lead[0]["created"].as_str().unwrap().len()), (&json!("lead"), 24));
+    let seqs: Vec<_> = lead[1..].iter().map(|line| line["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, [1, 3, 5]);
     let item: Item = serde_json::from_value(lead[1].clone()).unwrap();
     assert_eq!(item.event, line("你好"));
@@ -177,10 +136,7 @@ fn a_journal_that_exists_is_continued_without_a_second_header() {
         journal.close();
     }
     let lead = lines(&root.path().join("lead.jsonl"));
-    let headers = lead
-        .iter()
-        .filter(|line| line.get("journal").is_some())
-        .count();
+    let headers = lead.iter().filter(|line| line.get("journal").is_some()).count();
     assert_eq!((lead.len(), headers), (3, 1));
 }
 
@@ -195,39 +151,23 @@ fn a_journal_that_cannot_be_written_warns_once_and_catches_up_when_it_can() {
     let journal = Journal::start(folder.clone(), Uuid::nil(), &events).unwrap();
     events.emit(line("one"));
     let warning = loop {
-        if let Event::Notice {
-            level: Level::Warning,
-            text,
-        } = items.blocking_recv().unwrap().event
-        {
+        if let Event::Notice { level: Level::Warning, text } = items.blocking_recv().unwrap().event {
             break text;
         }
     };
-    for part in [
-        folder.to_str().unwrap(),
-        "can't be resumed",
-        "S15_STATE_DIR",
-    ] {
+    for part in [folder.to_str().unwrap(), "can't be resumed", "S15_STATE_DIR"] {
         assert!(warning.contains(part), "{part:?} is not in: {warning}");
     }
     events.emit(line("two"));
     fs::remove_file(&folder).unwrap();
     events.emit(line("three"));
     journal.close();
-    let notices = drain(&mut items)
-        .iter()
-        .filter(|item| matches!(item.event, Event::Notice { .. }))
-        .count();
+    let notices = drain(&mut items).iter().filter(|item| matches!(item.event, Event::Notice { .. })).count();
     assert_eq!(notices, 0, "told once");
-    let texts: Vec<_> = lines(&folder.join("lead.jsonl"))
-        .iter()
-        .filter_map(|line| line["text"].as_str().map(str::to_owned))
-        .collect();
+    let texts: Vec<_> =
+        lines(&folder.join("lead.jsonl")).iter().filter_map(|line| line["text"].as_str().map(str::to_owned)).collect();
     assert_eq!(texts.len(), 4);
-    assert_eq!(
-        (texts[0].as_str(), texts[2].as_str(), texts[3].as_str()),
-        ("one", "two", "three")
-    );
+    assert_eq!((texts[0].as_str(), texts[2].as_str(), texts[3].as_str()), ("one", "two", "three"));
 }
 
 #[test]
@@ -273,13 +213,9 @@ fn views_appear_when_they_are_written_and_not_before() {
     let team = root.path().join(".team");
     let views = Views::new(root.path());
     assert!(!team.exists());
-    assert_eq!(
-        views.write_roster(Uuid::nil(), &[entry("alice"), entry("bob")]),
-        None
-    );
+    assert_eq!(views.write_roster(Uuid::nil(), &[entry("alice"), entry("bob")]), None);
     assert!(!team.join("requests").exists());
-    let read =
-        |path: &Path| serde_json::from_str::<Value>(&fs::read_to_string(path).unwrap()).unwrap();
+    let read = |path: &Path| serde_json::from_str::<Value>(&fs::read_to_string(path).unwrap()).unwrap();
     let roster = read(&team.join("config.json"));
     assert_eq!(roster["session"], Uuid::nil().to_string());
     let alice = json!({ "name": "alice", "role": "整理配置", "status": "working", "model": "m", "require_plan": true });
@@ -295,11 +231,7 @@ fn views_appear_when_they_are_written_and_not_before() {
         (&view["type"], &view["status"], &view["payload"]),
         (&json!("plan"), &json!("approved"), &json!("the plan"))
     );
-    assert_eq!(
-        fs::read_dir(team.join("requests")).unwrap().count(),
-        1,
-        "nothing is left over"
-    );
+    assert_eq!(fs::read_dir(team.join("requests")).unwrap().count(), 1, "nothing is left over");
     assert_eq!(fs::read_to_string(team.join(".gitignore")).unwrap(), "*\n");
 
     fs::remove_dir_all(&team).unwrap();
@@ -313,15 +245,9 @@ fn views_that_cannot_be_written_are_told_once() {
     fs::write(root.path().join(".team"), "in the way").unwrap();
     let views = Views::new(root.path());
     let text = views.write_roster(Uuid::nil(), &[]).unwrap();
-    assert!(
-        text.contains(".team") && text.contains("works on"),
-        "{text}"
-    );
+    assert!(text.contains(".team") && text.contains("works on"), "{text}");
     assert_eq!(views.write_request(&request()), None);
-    assert_eq!(
-        fs::read_to_string(root.path().join(".team")).unwrap(),
-        "in the way"
-    );
+    assert_eq!(fs::read_to_string(root.path().join(".team")).unwrap(), "in the way");
 }
 
 #[cfg(unix)]
@@ -349,20 +275,8 @@ fn journals_and_views_are_for_their_owner_alone() {
     events.emit(line("x"));
     journal.close();
     let views = Views::new(root.path());
-    assert_eq!(
-        (
-            views.write_roster(Uuid::nil(), &[]),
-            views.write_request(&request())
-        ),
-        (None, None)
-    );
-    let mode = |path: &str| {
-        fs::metadata(root.path().join(path))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
-    };
+    assert_eq!((views.write_roster(Uuid::nil(), &[]), views.write_request(&request())), (None, None));
+    let mode = |path: &str| fs::metadata(root.path().join(path)).unwrap().permissions().mode() & 0o777;
     for (path, expected) in [
         ("s", 0o700),
         ("s/lead.jsonl", 0o600),

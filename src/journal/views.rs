@@ -41,10 +41,7 @@ impl Views {
     /// The views of a workspace (absolute).
     #[must_use]
     pub fn new(workspace: &Path) -> Self {
-        Self {
-            folder: workspace.join(".team"),
-            told: AtomicBool::new(false),
-        }
+        Self { folder: workspace.join(".team"), told: AtomicBool::new(false) }
     }
 
     /// Writes `.team/config.json`. Gives a text for the user the first time that any view can't be written.
@@ -71,10 +68,7 @@ impl Views {
     /// Makes the folder where it's missing, also when somebody removed it in between.
     fn prepare(&self) -> io::Result<()> {
         private::create_own_folder(&self.folder)?;
-        match private::open(
-            &self.folder.join(".gitignore"),
-            OpenOptions::new().write(true).create_new(true),
-        ) {
+        match private::open(&self.folder.join(".gitignore"), OpenOptions::new().write(true).create_new(true)) {
             Ok(mut file) => file.write_all(b"*\n"),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -97,9 +91,7 @@ impl Views {
 fn replace(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
-    let mut file = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
     file.write_all(&text)?;
     file.persist(folder.join(name))?;
     Ok(())

@@ -34,7 +34,7 @@ pub struct Journal {
 }
 
 enum Work {
-    Item(Item),
+    Item(Box<Item>),
     Close,
 }
 
@@ -47,25 +47,14 @@ impl Journal {
     /// If no thread can be had.
     pub fn start(folder: PathBuf, session: Uuid, events: &Events) -> io::Result<Self> {
         let (work, inbox) = channel();
-        let mut writer = Writer {
-            folder,
-            session,
-            events: events.clone(),
-            files: BTreeMap::new(),
-            told: false,
-        };
-        let thread = std::thread::Builder::new()
-            .name("journal".to_owned())
-            .spawn(move || writer.run(&inbox))?;
+        let mut writer = Writer { folder, session, events: events.clone(), files: BTreeMap::new(), told: false };
+        let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run(&inbox))?;
         let items = work.clone();
         events.attach(Box::new(move |item| match file_of(&item.event) {
-            Some(_) => items.send(Work::Item(item.clone())).is_ok(),
+            Some(_) => items.send(Work::Item(Box::new(item.clone()))).is_ok(),
             None => true,
         }));
-        Ok(Self {
-            work,
-            thread: Some(thread),
-        })
+        Ok(Self { work, thread: Some(thread) })
     }
 
     /// Writes what is still to be written and ends.
@@ -132,10 +121,7 @@ impl Writer {
         let mut open = true;
         while open {
             let Ok(first) = inbox.recv() else { return };
-            for work in std::iter::once(first)
-                .chain(inbox.try_iter())
-                .take(BATCH_ITEMS_MAX)
-            {
+            for work in std::iter::once(first).chain(inbox.try_iter()).take(BATCH_ITEMS_MAX) {
                 match work {
                     Work::Item(item) => self.keep(&item),
                     Work::Close => open = false,
@@ -155,10 +141,7 @@ impl Writer {
             return;
         };
         line.push(b'\n');
-        let file = self
-            .files
-            .entry(agent)
-            .or_insert_with_key(|agent| AgentFile::new(&self.folder, agent));
+        let file = self.files.entry(agent).or_insert_with_key(|agent| AgentFile::new(&self.folder, agent));
         file.push(&line);
     }
 
@@ -177,10 +160,7 @@ impl Writer {
         }
         if let Some(text) = trouble.filter(|_| !self.told) {
             self.told = true;
-            self.events.emit(Event::Notice {
-                level: Level::Warning,
-                text,
-            });
+            self.events.emit(Event::Notice { level: Level::Warning, text });
         }
     }
 }
@@ -201,13 +181,7 @@ impl AgentFile {
     fn new(folder: &Path, agent: &AgentName) -> Self {
         // Lower case, since one name in two spellings is one agent.
         let path = folder.join(format!("{}.jsonl", agent.as_str().to_ascii_lowercase()));
-        Self {
-            path,
-            file: None,
-            len: 0,
-            pending: Vec::new(),
-            given_up: false,
-        }
+        Self { path, file: None, len: 0, pending: Vec::new(), given_up: false }
     }
 
     fn push(&mut self, line: &[u8]) {
@@ -252,7 +226,8 @@ impl AgentFile {
         let file = private::open(&self.path, OpenOptions::new().append(true).create(true))?;
         self.len = file.metadata()?.len();
         if self.len == 0 {
-            let header = json!({ "journal": JOURNAL_VERSION, "session": session, "agent": agent, "created": timestamp() });
+            let header =
+                json!({ "journal": JOURNAL_VERSION, "session": session, "agent": agent, "created": timestamp() });
             let mut head = format!("{header}\n").into_bytes();
             head.append(&mut self.pending);
             self.pending = head;

@@ -1,4 +1,5 @@
 //! The files behind the mailboxes: append, claim, read on, let go. Nothing here loses a byte that somebody else may still write.
+#![allow(unsafe_code, reason = "system calls without a safe wrapper; each says why it is sound")]
 
 use std::collections::HashSet;
 use std::fmt;
@@ -81,7 +82,9 @@ impl Folder {
             match folder.symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
                 Ok(_) => return Err(MailError::new(&folder, &"is no folder; remove it")),
-                Err(_) => DirBuilder::new().mode(0o700).create(&folder).map_err(|error| MailError::new(&folder, &error))?,
+                Err(_) => {
+                    DirBuilder::new().mode(0o700).create(&folder).map_err(|error| MailError::new(&folder, &error))?;
+                }
             }
         }
         let ignore = self.path.join(".gitignore");
@@ -202,7 +205,9 @@ impl Folder {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(Duration::from_micros(200)),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
                 Err(TryLockError::WouldBlock) => {
                     return Err(MailError::new(&path, &"another process has held this lock for too long"));
                 }
@@ -319,7 +324,9 @@ impl Claim {
         if metadata.len() > self.offset {
             // Whole lines are read at the next drain; an unfinished one that nobody can finish is set aside.
             let mut rest = Vec::new();
-            let from_offset = (&file).seek(SeekFrom::Start(self.offset)).and_then(|_| (&file).take(CHUNK_BYTES as u64).read_to_end(&mut rest));
+            let from_offset = (&file)
+                .seek(SeekFrom::Start(self.offset))
+                .and_then(|_| (&file).take(CHUNK_BYTES as u64).read_to_end(&mut rest));
             if from_offset.is_err() || rest.contains(&b'\n') {
                 return false;
             }
@@ -340,7 +347,9 @@ fn read_on(
 ) {
     let mut chunk = Vec::new();
     let mut reader = file;
-    if reader.seek(SeekFrom::Start(*offset)).is_err() || reader.take(CHUNK_BYTES as u64).read_to_end(&mut chunk).is_err() {
+    if reader.seek(SeekFrom::Start(*offset)).is_err()
+        || reader.take(CHUNK_BYTES as u64).read_to_end(&mut chunk).is_err()
+    {
         return;
     }
     let mut rest = chunk.as_slice();

@@ -4,8 +4,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::protocol::message::CONTENT_BYTES_MAX;
-use crate::protocol::{MailKey, Message, MessageType};
 use crate::protocol::message::OutsideMail;
+use crate::protocol::{MailKey, Message, MessageType};
 
 /// A line, told apart.
 pub(super) enum Line {
@@ -13,7 +13,9 @@ pub(super) enum Line {
     /// It carries this session's mark and an id; whether the runtime issued that id, the caller knows.
     Issued(Uuid),
     /// A whole message of another session: not for anybody who lives now.
-    Old { session: Uuid },
+    Old {
+        session: Uuid,
+    },
     /// Somebody's.
     Outside(()),
     /// No message; the reason.

@@ -147,13 +147,16 @@ impl Accumulator {
     fn call_for(&mut self, index: Option<i64>, id: &str, name: &str) -> usize {
         let found = if !id.is_empty() {
             let same_id = self.calls.iter().rposition(|call| call.id == id && (index.is_none() || call.index == index));
-            let unnamed = || self.calls.iter().rposition(|call| call.id.is_empty() && index.is_some() && call.index == index);
+            let unnamed =
+                || self.calls.iter().rposition(|call| call.id.is_empty() && index.is_some() && call.index == index);
             same_id.or_else(unnamed)
         } else if index.is_some() {
             self.calls.iter().rposition(|call| call.index == index)
         } else {
             let last = self.calls.len().checked_sub(1);
-            last.filter(|&last| name.is_empty() || (self.calls[last].name == name && is_cut(&self.calls[last].arguments)))
+            last.filter(|&last| {
+                name.is_empty() || (self.calls[last].name == name && is_cut(&self.calls[last].arguments))
+            })
         };
         found.unwrap_or_else(|| {
             self.calls.push(PartialCall::default());

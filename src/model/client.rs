@@ -83,7 +83,12 @@ impl Client {
         let parsed = reqwest::Url::parse(settings.base_url.trim())
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| format!("{:?} is no server's URL; OPENAI_BASE_URL looks like http://127.0.0.1:8080/v1", settings.base_url))?;
+            .ok_or_else(|| {
+                format!(
+                    "{:?} is no server's URL; OPENAI_BASE_URL looks like http://127.0.0.1:8080/v1",
+                    settings.base_url
+                )
+            })?;
         let mut base = parsed.as_str().trim_end_matches('/').to_owned();
         if matches!(parsed.path(), "" | "/") {
             base.push_str("/v1");
@@ -108,7 +113,9 @@ impl Client {
         let config = OpenAIConfig::default().with_api_base(&base).with_api_key(key).with_org_id("").with_project_id("");
         let url = format!("{base}/chat/completions");
         settings.base_url = base;
-        Ok(Self { inner: Arc::new(Inner { http, settings, url, config, stream_options_refused: AtomicBool::new(false) }) })
+        Ok(Self {
+            inner: Arc::new(Inner { http, settings, url, config, stream_options_refused: AtomicBool::new(false) }),
+        })
     }
 
     /// The base URL as it is used.
@@ -188,7 +195,8 @@ impl Client {
         let body = ask.history.body(ask.model, ask.tools, with_options);
         let first_byte = format!("no answer within {} s", settings.first_byte_timeout.as_secs_f32());
         let opening = chat.create_stream_byot::<_, Value>(&body);
-        let opened = timeout(settings.first_byte_timeout, opening).await.map_err(|_| Kind::TimedOut(first_byte.clone()))?;
+        let opened =
+            timeout(settings.first_byte_timeout, opening).await.map_err(|_| Kind::TimedOut(first_byte.clone()))?;
         let mut stream = match opened {
             Ok(stream) => stream,
             Err(error) => return plain_or_failure(error, progress),
@@ -225,7 +233,9 @@ impl Client {
     fn headers(&self, ask: &Ask<'_>, attempt: u32) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         let mut put = |name: &'static str, value: String| {
-            HeaderValue::try_from(value).map(|value| headers.insert(name, value)).map_err(|error| format!("header {name}: {error}"))
+            HeaderValue::try_from(value)
+                .map(|value| headers.insert(name, value))
+                .map_err(|error| format!("header {name}: {error}"))
         };
         put("x-s15-agent", ask.agent.to_string())?;
         put("x-s15-session", self.inner.settings.session.to_string())?;
@@ -260,13 +270,19 @@ impl Client {
                     request.headers_mut().remove(AUTHORIZATION);
                 }
                 let answer = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-                let header = |name| answer.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
+                let header = |name| {
+                    answer.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned)
+                };
                 let content_type = header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
                 let status = answer.status();
                 if !status.is_success() {
                     let retry_after = header(RETRY_AFTER);
                     let body = read_bounded(answer).await;
-                    return Err(OpenAIError::Boxed(Box::new(Plain::Refusal { status: status.as_u16(), retry_after, body })));
+                    return Err(OpenAIError::Boxed(Box::new(Plain::Refusal {
+                        status: status.as_u16(),
+                        retry_after,
+                        body,
+                    })));
                 }
                 if content_type.contains("json") || content_type.contains("html") {
                     let body = read_bounded(answer).await;
@@ -280,7 +296,8 @@ impl Client {
     /// Exponential with full jitter.
     fn back_off(&self, attempt: u32) -> Duration {
         let settings = &self.inner.settings;
-        let ceiling = settings.retry_base.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(settings.retry_wait_max);
+        let ceiling =
+            settings.retry_base.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(settings.retry_wait_max);
         let random = u32::try_from(Uuid::new_v4().as_u128() & 0xffff).unwrap_or(0);
         ceiling * random / 0xffff
     }
@@ -344,9 +361,14 @@ fn tell(pieces: &[Piece], progress: &mut (dyn FnMut(Progress<'_>) + Send)) {
 }
 
 /// Judges the end of a stream: a reply that did not come to its end is no reply.
-fn finish(mut parts: Accumulator, done: bool, progress: &mut (dyn FnMut(Progress<'_>) + Send)) -> Result<Reply, Failure> {
+fn finish(
+    mut parts: Accumulator,
+    done: bool,
+    progress: &mut (dyn FnMut(Progress<'_>) + Send),
+) -> Result<Reply, Failure> {
     if let Some(error) = &parts.error {
-        let words = failure::error_words(error).map_or_else(|| failure::bounded(&error.to_string()), |(words, _)| words);
+        let words =
+            failure::error_words(error).map_or_else(|| failure::bounded(&error.to_string()), |(words, _)| words);
         return Err(Kind::InStream(words).into());
     }
     if parts.chunks == 0 {
@@ -374,7 +396,8 @@ fn plain_or_failure(error: OpenAIError, progress: &mut (dyn FnMut(Progress<'_>) 
         Plain::Refusal { status, retry_after, body } => Err(failure::of_answer(status, retry_after.as_deref(), &body)),
         Plain::Answer { body, content_type } => {
             let parsed = serde_json::from_str::<Value>(&body).ok();
-            let Some(answer) = parsed.filter(|answer| answer.get("choices").is_some() || answer.get("error").is_some()) else {
+            let Some(answer) = parsed.filter(|answer| answer.get("choices").is_some() || answer.get("error").is_some())
+            else {
                 let page = failure::bounded(&failure::page_text(&body));
                 return Err(Kind::NoAnswer(format!("{content_type} came instead: {page}")).into());
             };

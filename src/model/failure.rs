@@ -96,11 +96,17 @@ impl Failure {
             }
             Kind::TimedOut(what) => format!("{url}: {what}{after}\nThe server may be overloaded; try again"),
             Kind::Cut => format!("{url}: the reply was cut off before its end{after}\nTry again"),
-            Kind::InStream(words) => format!("{url} reported an error in the middle of its reply: {words}{after}\nTry again"),
-            Kind::NoAnswer(what) => {
-                format!("{url} gave no chat-completions answer: {what}{after}\nCheck OPENAI_BASE_URL; it usually ends in /v1")
+            Kind::InStream(words) => {
+                format!("{url} reported an error in the middle of its reply: {words}{after}\nTry again")
             }
-            Kind::Unsendable(what) => format!("{url}: the request can't be sent: {what}\nCheck OPENAI_BASE_URL and OPENAI_API_KEY"),
+            Kind::NoAnswer(what) => {
+                format!(
+                    "{url} gave no chat-completions answer: {what}{after}\nCheck OPENAI_BASE_URL; it usually ends in /v1"
+                )
+            }
+            Kind::Unsendable(what) => {
+                format!("{url}: the request can't be sent: {what}\nCheck OPENAI_BASE_URL and OPENAI_API_KEY")
+            }
         }
     }
 }
@@ -109,7 +115,9 @@ fn advice(status: u16, code: &str, model: &str) -> String {
     match (status, code) {
         (401 | 403, _) => "Check OPENAI_API_KEY (and that it belongs to this server)".to_owned(),
         (_, "model_not_found") => model_advice(model),
-        (404, _) => format!("Check OPENAI_BASE_URL (it usually ends in /v1) and the model name {model:?} (--model, OPENAI_MODEL)"),
+        (404, _) => format!(
+            "Check OPENAI_BASE_URL (it usually ends in /v1) and the model name {model:?} (--model, OPENAI_MODEL)"
+        ),
         (400 | 422, _) => format!("The server refused the request for model {model:?}; its words say why"),
         (413, _) => "The conversation is too long for this server".to_owned(),
         (_, "insufficient_quota") => "The account has no credit left; see the provider's billing page".to_owned(),

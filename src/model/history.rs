@@ -40,7 +40,7 @@ fn is_empty(tools: &&Value) -> bool {
 impl History {
     /// A conversation with nothing but its system prompt.
     #[must_use]
-    pub fn new(system: String) -> Self {
+    pub fn new(system: &str) -> Self {
         Self { messages: vec![json!({"role": "system", "content": system})], open: Vec::new() }
     }
 

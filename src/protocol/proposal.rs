@@ -124,12 +124,15 @@ impl Proposal {
 
 impl MemberDraft {
     fn check(self, index: usize) -> Result<Member, String> {
-        let name = AgentName::parse_teammate(self.name.trim()).map_err(|error| format!("member {}: {error}", index + 1))?;
+        let name =
+            AgentName::parse_teammate(self.name.trim()).map_err(|error| format!("member {}: {error}", index + 1))?;
         if self.prompt.trim().is_empty() {
             return Err(format!("{name} has no prompt; say what it is to do"));
         }
         if self.prompt.len() > PROMPT_BYTES_MAX {
-            return Err(format!("{name}'s prompt has over {PROMPT_BYTES_MAX} bytes; put the material into a file and name it"));
+            return Err(format!(
+                "{name}'s prompt has over {PROMPT_BYTES_MAX} bytes; put the material into a file and name it"
+            ));
         }
         if self.role.chars().count() > ROLE_CHARS_MAX {
             return Err(format!("{name}'s role has over {ROLE_CHARS_MAX} characters; a few words are enough"));

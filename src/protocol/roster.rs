@@ -81,9 +81,7 @@ impl Work {
                 Err(format!("your plan already waits for its review (request {waiting}); end your turn"))
             }
             (Gate::Approved, _) => Err("your plan is approved already; go ahead".to_owned()),
-            (Gate::NotRequired | Gate::Pending, _) => {
-                Err("no plan is required for this; go ahead".to_owned())
-            }
+            (Gate::NotRequired | Gate::Pending, _) => Err("no plan is required for this; go ahead".to_owned()),
         }
     }
 

@@ -101,8 +101,20 @@ fn inert(content: &str) -> String {
 
 /// Beginnings that are the runtime's own.
 const ENVELOPES: [&str; 14] = [
-    "[team events", "[team state", "[task", "[message", "[plan", "[broadcast", "[shutdown", "[outside", "[result", "[error", "[idle_",
-    "[undelivered", "[team_quiet", "[status_update",
+    "[team events",
+    "[team state",
+    "[task",
+    "[message",
+    "[plan",
+    "[broadcast",
+    "[shutdown",
+    "[outside",
+    "[result",
+    "[error",
+    "[idle_",
+    "[undelivered",
+    "[team_quiet",
+    "[status_update",
 ];
 
 fn guarded(line: &str) -> String {

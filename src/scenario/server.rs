@@ -42,13 +42,7 @@ pub struct ServeOptions {
 
 impl Default for ServeOptions {
     fn default() -> Self {
-        Self {
-            seed: 0,
-            delay_max: Duration::ZERO,
-            piece_ms: 0,
-            strict: true,
-            record: true,
-        }
+        Self { seed: 0, delay_max: Duration::ZERO, piece_ms: 0, strict: true, record: true }
     }
 }
 
@@ -121,17 +115,9 @@ impl Drop for Running {
 pub async fn serve(scenario: Scenario, options: ServeOptions) -> io::Result<Running> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
-    let shared = Arc::new(Shared {
-        scenario,
-        options,
-        state: Mutex::default(),
-    });
+    let shared = Arc::new(Shared { scenario, options, state: Mutex::default() });
     let task = tokio::spawn(accept(listener, Arc::clone(&shared))).abort_handle();
-    Ok(Running {
-        address,
-        shared,
-        task,
-    })
+    Ok(Running { address, shared, task })
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -153,34 +139,16 @@ async fn talk(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufStream::with_capacity(READ_BUFFER_BYTES, READ_BUFFER_BYTES, stream);
     while let Some(request) = http::read_request(&mut stream).await? {
-        let path = request
-            .path
-            .split('?')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches('/')
-            .to_owned();
+        let path = request.path.split('?').next().unwrap_or_default().trim_end_matches('/').to_owned();
         match request.method.as_str() {
-            "POST" if path.ends_with("/chat/completions") => {
-                shared.complete(&request, &mut stream).await?
-            }
+            "POST" if path.ends_with("/chat/completions") => shared.complete(&request, &mut stream).await?,
             "GET" if path.ends_with("/models") => {
                 let models = json!({"object": "list", "data": [{"id": MODEL_NAME, "object": "model", "created": 1, "owned_by": "s15"}]});
-                send(
-                    &mut stream,
-                    &http::answer(200, JSON, models.to_string().as_bytes(), &BTreeMap::new()),
-                )
-                .await?;
+                send(&mut stream, &http::answer(200, JSON, models.to_string().as_bytes(), &BTreeMap::new())).await?;
             }
             _ => {
-                send(
-                    &mut stream,
-                    &error(
-                        404,
-                        "no such path: POST /v1/chat/completions and GET /v1/models are served",
-                    ),
-                )
-                .await?
+                send(&mut stream, &error(404, "no such path: POST /v1/chat/completions and GET /v1/models are served"))
+                    .await?;
             }
         }
         if !request.keeps_connection() {
@@ -236,16 +204,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn complete(
-        &self,
-        request: &Request,
-        stream: &mut BufStream<TcpStream>,
-    ) -> io::Result<()> {
+    async fn complete(&self, request: &Request, stream: &mut BufStream<TcpStream>) -> io::Result<()> {
         let at = Instant::now();
         let header = |name: &str| request.headers.get(name).map(String::as_str);
         let agent = header("x-s15-agent").unwrap_or_default();
-        let parsed = serde_json::from_slice::<Value>(&request.body)
-            .map_err(|e| format!("the body is no JSON: {e}"));
+        let parsed = serde_json::from_slice::<Value>(&request.body).map_err(|e| format!("the body is no JSON: {e}"));
         let admitted = self.admit(request, &parsed, at);
         if self.options.strict && !admitted.faults.is_empty() {
             return send(stream, &error(400, &admitted.faults.join("; "))).await;
@@ -257,15 +220,8 @@ impl Shared {
             tokio::time::sleep(wait).await;
         }
         let frame = Frame {
-            id: &format!(
-                "{}_{}",
-                if agent.is_empty() { "agent" } else { agent },
-                admitted.n
-            ),
-            model: body
-                .get("model")
-                .and_then(Value::as_str)
-                .unwrap_or(MODEL_NAME),
+            id: &format!("{}_{}", if agent.is_empty() { "agent" } else { agent }, admitted.n),
+            model: body.get("model").and_then(Value::as_str).unwrap_or(MODEL_NAME),
             request_bytes: request.body.len(),
             cached_bytes: admitted.cached_bytes,
         };
@@ -273,11 +229,7 @@ impl Shared {
             self.send_reply(&reply, &frame, stream).await?;
         } else {
             let whole = reply.whole(&frame).to_string();
-            send(
-                stream,
-                &http::answer(200, JSON, whole.as_bytes(), &reply.headers),
-            )
-            .await?;
+            send(stream, &http::answer(200, JSON, whole.as_bytes(), &reply.headers)).await?;
         }
         if let Some(recorded) = self.state().recorded.get_mut(admitted.place) {
             recorded.answered = Some(Instant::now());
@@ -295,55 +247,29 @@ impl Shared {
             Err(fault) => faults.push(fault.clone()),
         }
         let mut state = self.state();
-        let seen = state
-            .agents
-            .entry((header("x-s15-session"), agent.clone()))
-            .or_default();
+        let seen = state.agents.entry((header("x-s15-session"), agent.clone())).or_default();
         seen.requests += 1;
         let n = seen.requests;
         let cached_bytes = seen.check_prefix(&purpose, &request.body, &mut faults);
-        state.faults.extend(
-            faults
-                .iter()
-                .map(|fault| format!("{agent} request {n}: {fault}")),
-        );
+        state.faults.extend(faults.iter().map(|fault| format!("{agent} request {n}: {fault}")));
         let record = self.options.record;
         state.recorded.push(Recorded {
             call: header("x-s15-call").parse().unwrap_or_default(),
             agent,
             n,
-            headers: if record {
-                request.headers.clone()
-            } else {
-                BTreeMap::new()
-            },
-            body: parsed
-                .as_ref()
-                .ok()
-                .filter(|_| record)
-                .cloned()
-                .unwrap_or_default(),
+            headers: if record { request.headers.clone() } else { BTreeMap::new() },
+            body: parsed.as_ref().ok().filter(|_| record).cloned().unwrap_or_default(),
             raw_len: request.body.len(),
             at,
             answered: None,
         });
-        Admitted {
-            place: state.recorded.len() - 1,
-            n,
-            cached_bytes,
-            faults,
-        }
+        Admitted { place: state.recorded.len() - 1, n, cached_bytes, faults }
     }
 
     /// The reply of the first rule that takes the request, or the fallback.
     fn choose(&self, agent: &str, purpose: Option<&str>, n: u64, body: &Value) -> Reply {
         let conversation = Conversation::new(body);
-        let question = Question {
-            agent,
-            purpose,
-            n,
-            conversation: &conversation,
-        };
+        let question = Question { agent, purpose, n, conversation: &conversation };
         let mut state = self.state();
         for (index, rule) in self.scenario.rules.iter().enumerate() {
             let used = state.used.entry(index).or_default();
@@ -355,35 +281,19 @@ impl Shared {
                 return rule.reply(&captures, &conversation);
             }
         }
-        let last: String = conversation
-            .last()
-            .map(|entry| entry.text.chars().take(UNMATCHED_CHARS_MAX).collect())
-            .unwrap_or_default();
+        let last: String =
+            conversation.last().map(|entry| entry.text.chars().take(UNMATCHED_CHARS_MAX).collect()).unwrap_or_default();
         state.unmatched.push(format!("{agent} request {n}: {last}"));
         self.scenario.fallback(agent, &conversation)
     }
 
-    async fn send_reply(
-        &self,
-        reply: &Reply,
-        frame: &Frame<'_>,
-        stream: &mut BufStream<TcpStream>,
-    ) -> io::Result<()> {
+    async fn send_reply(&self, reply: &Reply, frame: &Frame<'_>, stream: &mut BufStream<TcpStream>) -> io::Result<()> {
         if reply.is_fault() {
             let body = reply.body.clone().unwrap_or_default();
-            let bytes = http::answer(
-                reply.status.unwrap_or(200),
-                JSON,
-                body.as_bytes(),
-                &reply.headers,
-            );
+            let bytes = http::answer(reply.status.unwrap_or(200), JSON, body.as_bytes(), &reply.headers);
             return send(stream, &bytes).await;
         }
-        let piece_wait = Duration::from_millis(if reply.piece_ms > 0 {
-            reply.piece_ms
-        } else {
-            self.options.piece_ms
-        });
+        let piece_wait = Duration::from_millis(if reply.piece_ms > 0 { reply.piece_ms } else { self.options.piece_ms });
         let mut events = reply.events(frame);
         if reply.cut {
             events.truncate(events.len() / 2);
@@ -399,10 +309,7 @@ impl Shared {
         }
         if reply.cut {
             send(stream, &bytes).await?;
-            return Err(io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                "the rule says to cut it here",
-            ));
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the rule says to cut it here"));
         }
         bytes.extend_from_slice(http::LAST_CHUNK);
         send(stream, &bytes).await

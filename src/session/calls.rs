@@ -134,7 +134,10 @@ impl Session {
 
     /// Does something with a living teammate, or says who there is.
     fn with_living(&mut self, name: &str, act: impl FnOnce(&mut Self, &AgentName) -> CallEnd) -> CallEnd {
-        let living = self.living().map(|teammate| teammate.name().clone()).find(|living| living.as_str().eq_ignore_ascii_case(name.trim()));
+        let living = self
+            .living()
+            .map(|teammate| teammate.name().clone())
+            .find(|living| living.as_str().eq_ignore_ascii_case(name.trim()));
         match living {
             Some(living) => act(self, &living),
             None => CallEnd::error(self.unknown_member(name)),

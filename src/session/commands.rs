@@ -52,7 +52,8 @@ impl Session {
     }
 
     fn stop_command(&mut self, text: &str) {
-        let found = self.living().map(|teammate| teammate.name().clone()).find(|name| name.as_str().eq_ignore_ascii_case(text));
+        let found =
+            self.living().map(|teammate| teammate.name().clone()).find(|name| name.as_str().eq_ignore_ascii_case(text));
         match found {
             Some(name) => self.stop_by_user(&name),
             None => self.notice(Level::Warning, self.unknown_member(text)),
@@ -67,7 +68,7 @@ impl Session {
     /// Changes the open proposal without a model turn.
     fn edit_proposal(&mut self, words: &[&str]) {
         let edited = match words {
-            ["drop", name] => self.edit(name, |proposal, name| proposal.drop_member(name)),
+            ["drop", name] => self.edit(name, super::super::protocol::proposal::Proposal::drop_member),
             ["plan", name, "on"] => self.edit(name, |proposal, name| proposal.set_plan(name, true)),
             ["plan", name, "off"] => self.edit(name, |proposal, name| proposal.set_plan(name, false)),
             ["model", name, model] => {
@@ -104,7 +105,8 @@ fn help() -> String {
 
 /// The command that a mistyped word is nearest to.
 fn nearest_command(word: &str) -> Option<&'static str> {
-    let (name, distance) = COMMANDS.iter().map(|(name, ..)| (*name, edit_distance(word, name))).min_by_key(|(_, distance)| *distance)?;
+    let (name, distance) =
+        COMMANDS.iter().map(|(name, ..)| (*name, edit_distance(word, name))).min_by_key(|(_, distance)| *distance)?;
     (distance <= 3).then_some(name)
 }
 

@@ -65,7 +65,7 @@ impl Desk {
         self.busy = false;
         let (turns, orders) = mpsc::unbounded_channel();
         let Remains { history, calls } =
-            self.remains.take().unwrap_or_else(|| Remains { history: History::new(start.system), calls: 0 });
+            self.remains.take().unwrap_or_else(|| Remains { history: History::new(&start.system), calls: 0 });
         let agent = Agent {
             name: self.name.clone(),
             role: start.role,

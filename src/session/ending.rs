@@ -73,7 +73,9 @@ impl Session {
                 desk.reins.halt(Halt::NoFurtherCall("you are asked to shut down"));
             }
             self.send(name, vec![message]);
-            CallEnd::done(format!("{name} is working and was asked to shut down: request {id}; its answer comes as a team event"))
+            CallEnd::done(format!(
+                "{name} is working and was asked to shut down: request {id}; its answer comes as a team event"
+            ))
         } else {
             self.approve_shutdown(name);
             CallEnd::done(format!("{name} was idle and is shut down: request {id}"))
@@ -105,16 +107,16 @@ impl Session {
     }
 
     /// A teammate answers the lead's request.
-    pub(super) fn answer_shutdown(&mut self, name: &AgentName, id: &str, approve: bool, reason: Option<String>) -> CallEnd {
+    pub(super) fn answer_shutdown(
+        &mut self,
+        name: &AgentName,
+        id: &str,
+        approve: bool,
+        reason: Option<String>,
+    ) -> CallEnd {
         let Some(id) = self.request_id(id) else { return CallEnd::error(format!("there is no request {id:?}")) };
-        let answer = Answer {
-            id,
-            kind: RequestType::Shutdown,
-            by: name.clone(),
-            approve,
-            feedback: reason.clone(),
-            at: now(),
-        };
+        let answer =
+            Answer { id, kind: RequestType::Shutdown, by: name.clone(), approve, feedback: reason.clone(), at: now() };
         if let Err(error) = self.resolve(answer) {
             return CallEnd::error(error);
         }

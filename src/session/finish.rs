@@ -60,7 +60,7 @@ impl Session {
         if !self.is_quiet() {
             return None;
         }
-        if self.settings.source == Source::Pipe && !self.outcome.input_ended {
+        if !self.outcome.input_ended {
             self.await_line();
             return None;
         }
@@ -113,9 +113,10 @@ impl Session {
         let open_proposal = self.confirmation.is_open();
         let failed = self.outcome.lead_failed
             || self.requests.pending().next().is_some()
-            || self.team.iter().any(|teammate| {
-                teammate.last_work_failed || teammate.status == crate::event::Status::Failed
-            });
+            || self
+                .team
+                .iter()
+                .any(|teammate| teammate.last_work_failed || teammate.status == crate::event::Status::Failed);
         match (self.outcome.needed_person || open_proposal, failed) {
             (true, _) => 4,
             (false, true) => 1,

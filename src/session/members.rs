@@ -249,7 +249,10 @@ impl Session {
         }
         let Some(cause) = panicked else { return };
         if name.is_lead() {
-            self.notice(Level::Error, format!("the lead's turn failed ({cause}); its conversation goes on with your next line"));
+            self.notice(
+                Level::Error,
+                format!("the lead's turn failed ({cause}); its conversation goes on with your next line"),
+            );
             self.outcome.lead_failed = true;
             self.start_lead();
         } else if self.teammate(name).is_some_and(|teammate| !teammate.status.has_ended()) {

@@ -9,7 +9,8 @@ const TEAMMATE: &str = include_str!("../../prompts/teammate.md");
 
 /// The lead's system prompt.
 pub(super) fn lead(settings: &Settings) -> String {
-    LEAD.replace("{teammates_max}", &settings.teammates_max.to_string()).replace("{surroundings}", &settings.surroundings)
+    LEAD.replace("{teammates_max}", &settings.teammates_max.to_string())
+        .replace("{surroundings}", &settings.surroundings)
 }
 
 /// A teammate's system prompt.

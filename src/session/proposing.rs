@@ -34,7 +34,9 @@ impl Session {
         self.confirmation.shown(seq);
         if self.settings.yes {
             self.confirm();
-            return CallEnd::done("proposed, and confirmed by the user's own --yes: spawn them now with spawn_teammate");
+            return CallEnd::done(
+                "proposed, and confirmed by the user's own --yes: spawn them now with spawn_teammate",
+            );
         }
         CallEnd::yielded("shown to the user. Your turn ends; spawn nobody before the user has confirmed")
     }

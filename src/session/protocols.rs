@@ -16,7 +16,8 @@ impl Session {
             return CallEnd::error("the plan is empty; say what you will change, where, and how you will check it");
         }
         let lead = AgentName::lead();
-        let mut message = self.compose(name, &lead, MessageType::PlanApprovalRequest, plan.clone(), Metadata::default());
+        let mut message =
+            self.compose(name, &lead, MessageType::PlanApprovalRequest, plan.clone(), Metadata::default());
         let id = message.id;
         message.metadata.request_id = Some(id);
         match self.change_work(name, |work| work.submit(id).map(|()| work.version)) {
@@ -84,7 +85,8 @@ impl Session {
 
     /// Ends the plan requests of a teammate's present work.
     pub(super) fn expire_plans(&mut self, name: &AgentName) {
-        let expired = self.requests.expire(&now(), |request| request.kind == RequestType::Plan && request.from == *name);
+        let expired =
+            self.requests.expire(&now(), |request| request.kind == RequestType::Plan && request.from == *name);
         for request in expired {
             self.request_ended(request, None);
         }

@@ -67,7 +67,9 @@ pub(super) fn write(workspace: &Workspace, call: &WriteFileArgs) -> Output {
 
 pub(super) fn edit(workspace: &Workspace, call: &EditFileArgs) -> Output {
     if call.old_text.is_empty() {
-        return Output::error("old_text is empty; give the text that is to be replaced, or use write_file for a new file");
+        return Output::error(
+            "old_text is empty; give the text that is to be replaced, or use write_file for a new file",
+        );
     }
     if call.old_text == call.new_text {
         return Output::error("old_text and new_text are the same; nothing would change");
@@ -85,7 +87,9 @@ pub(super) fn edit(workspace: &Workspace, call: &EditFileArgs) -> Output {
     let places: Vec<usize> = body.match_indices(&old).map(|(at, _)| body[..at].matches('\n').count() + 1).collect();
     let listed = places.iter().take(10).map(usize::to_string).collect::<Vec<_>>().join(", ");
     match (places.len(), call.replace_all.unwrap_or(false)) {
-        (0, _) => return Output::error(format!("old_text was not found in {}{}", call.path, nearest(body, &call.old_text))),
+        (0, _) => {
+            return Output::error(format!("old_text was not found in {}{}", call.path, nearest(body, &call.old_text)));
+        }
         (count @ 2.., false) => {
             return Output::error(format!(
                 "old_text stands {count} times in {} (lines {listed}); add surrounding lines until it is unique, or set replace_all",
@@ -113,7 +117,10 @@ fn text_of(path: &Path, shown: &str) -> Result<String, String> {
         return Err(format!("{shown} is no regular file"));
     }
     if metadata.len() > FILE_BYTES_MAX {
-        return Err(format!("{shown} has {} bytes, too many to read; use grep, or bash with head and sed", metadata.len()));
+        return Err(format!(
+            "{shown} has {} bytes, too many to read; use grep, or bash with head and sed",
+            metadata.len()
+        ));
     }
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| format!("{shown} can't be read: {error}"))?;
@@ -121,7 +128,10 @@ fn text_of(path: &Path, shown: &str) -> Result<String, String> {
         return Err(format!("{shown} is a binary file ({} bytes)", bytes.len()));
     }
     String::from_utf8(bytes).map_err(|error| {
-        format!("{shown} is not UTF-8 (byte {}); it may be binary, or in another encoding", error.utf8_error().valid_up_to())
+        format!(
+            "{shown} is not UTF-8 (byte {}); it may be binary, or in another encoding",
+            error.utf8_error().valid_up_to()
+        )
     })
 }
 
@@ -160,9 +170,17 @@ fn nearest(body: &str, wanted: &str) -> String {
         if line == first {
             return usize::MAX;
         }
-        first.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2 && line.contains(word)).map(str::len).sum()
+        first
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| word.len() > 2 && line.contains(word))
+            .map(str::len)
+            .sum()
     };
-    let best = body.lines().enumerate().map(|(index, line)| (likeness(line), index, line)).max_by_key(|(likeness, index, _)| (*likeness, usize::MAX - index));
+    let best = body
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (likeness(line), index, line))
+        .max_by_key(|(likeness, index, _)| (*likeness, usize::MAX - index));
     match best {
         Some((likeness, index, line)) if likeness > 0 => {
             let line: String = line.chars().take(200).collect();

@@ -24,7 +24,14 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), head: Vec::new(), tail: Vec::new(), total: 0, spool: None, spool_failed: false }
+        Self {
+            folder: folder.to_owned(),
+            head: Vec::new(),
+            tail: Vec::new(),
+            total: 0,
+            spool: None,
+            spool_failed: false,
+        }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -45,9 +52,10 @@ impl Collector {
     fn spool(&mut self, before: u64, bytes: &[u8]) {
         if self.spool.is_none() && !self.spool_failed {
             let path = self.folder.join(format!("output-{}.txt", Uuid::now_v7()));
-            let begun = std::fs::create_dir_all(&self.folder)
-                .and_then(|()| File::create_new(&path))
-                .and_then(|mut file| file.write_all(&self.head).and_then(|()| file.write_all(&self.tail)).map(|()| file));
+            let begun =
+                std::fs::create_dir_all(&self.folder).and_then(|()| File::create_new(&path)).and_then(|mut file| {
+                    file.write_all(&self.head).and_then(|()| file.write_all(&self.tail)).map(|()| file)
+                });
             match begun {
                 Ok(file) => self.spool = Some((path, file)),
                 Err(_) => self.spool_failed = true,

@@ -123,7 +123,19 @@ mod tests {
         let workspace = Workspace::new(&root, parent.path().join("out")).unwrap();
         let evil = parent.path().join("ws-evil/x");
         let absolute = victim.display().to_string();
-        for path in ["l1", "l2", "l3/x", "../x", "in/../../x", "in/up/x", "loop", &evil.display().to_string(), &absolute, "", "a\0b"] {
+        for path in [
+            "l1",
+            "l2",
+            "l3/x",
+            "../x",
+            "in/../../x",
+            "in/up/x",
+            "loop",
+            &evil.display().to_string(),
+            &absolute,
+            "",
+            "a\0b",
+        ] {
             assert!(workspace.writable(path).is_err(), "{path:?}");
         }
         for path in ["l1", "l3/victim", &absolute] {
@@ -141,7 +153,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         symlink(".mailboxes", root.path().join("box")).unwrap();
         let workspace = Workspace::new(root.path(), root.path().join("out")).unwrap();
-        for path in [".mailboxes/lead.jsonl", ".team/config.json", ".s15.toml", ".git/hooks/pre-commit", ".git/config", "box/x"] {
+        for path in
+            [".mailboxes/lead.jsonl", ".team/config.json", ".s15.toml", ".git/hooks/pre-commit", ".git/config", "box/x"]
+        {
             assert!(workspace.writable(path).is_err(), "{path:?}");
         }
         assert!(workspace.writable(".github/x").is_ok());

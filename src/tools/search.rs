@@ -30,7 +30,9 @@ pub(super) fn glob(workspace: &Workspace, call: &GlobArgs, cancelled: &AtomicBoo
     };
     let fits = |path: &Path| {
         let from_begin = path.strip_prefix(&begin).unwrap_or(path);
-        matcher.is_match(workspace.shown(path)) || matcher.is_match(from_begin) || path.file_name().is_some_and(|name| matcher.is_match(name))
+        matcher.is_match(workspace.shown(path))
+            || matcher.is_match(from_begin)
+            || path.file_name().is_some_and(|name| matcher.is_match(name))
     };
     let paths = files(&begin, cancelled);
     let fitting: Vec<String> =

@@ -87,7 +87,7 @@ impl Shell {
         // Children that the command left behind end with it, whether or not they still hold the pipe.
         let left_behind = group.signal(Signal::SIGKILL) && matches!(end, End::Exited(_)) && !drained;
         drop(group);
-        describe(&end, collected.text(), left_behind)
+        describe(&end, &collected.text(), left_behind)
     }
 
     fn start(&self, command: &str) -> std::io::Result<(Child, pipe::Receiver)> {
@@ -139,7 +139,7 @@ async fn drain(output: &mut pipe::Receiver, collected: &mut Collector, buffer: &
     }
 }
 
-fn describe(end: &End, text: String, left_behind: bool) -> Output {
+fn describe(end: &End, text: &str, left_behind: bool) -> Output {
     use std::os::unix::process::ExitStatusExt;
     let (ok, line) = match end {
         End::Exited(status) => match (status.code(), status.signal()) {
@@ -171,7 +171,8 @@ fn clean_environment(process: &mut Command) {
 pub(super) fn is_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     upper.starts_with("S15_")
-        || ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS"].iter().any(|ending| upper.ends_with(ending))
+        || ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS"]
+            .iter()
+            .any(|ending| upper.ends_with(ending))
         || ["TOKEN", "SECRET", "PASSWORD", "API_KEY", "APIKEY"].contains(&upper.as_str())
 }
-

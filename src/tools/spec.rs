@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use schemars::generate::SchemaSettings;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -119,13 +119,12 @@ fn schema_of<T: JsonSchema + for<'de> Deserialize<'de>>() -> Value {
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    plain(&mut schema, true);
+    plain(&mut schema);
     schema
 }
 
-/// `keep_words`: descriptions on fields stay if they were written for the model, which is lower case by convention here; those
-/// that are doc comments for people go.
-fn plain(schema: &mut Value, keep_words: bool) {
+/// Descriptions on fields that were written for the model stay (they begin in lower case here); doc comments for people go.
+fn plain(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             for key in ["$schema", "title", "format", "default", "minimum", "maximum"] {
@@ -133,7 +132,10 @@ fn plain(schema: &mut Value, keep_words: bool) {
                     map.remove(key);
                 }
             }
-            let for_people = map.get("description").and_then(Value::as_str).is_some_and(|words| words.starts_with(|c: char| c.is_uppercase() || c == '`'));
+            let for_people = map
+                .get("description")
+                .and_then(Value::as_str)
+                .is_some_and(|words| words.starts_with(|c: char| c.is_uppercase() || c == '`'));
             if for_people {
                 map.remove("description");
             }
@@ -142,10 +144,10 @@ fn plain(schema: &mut Value, keep_words: bool) {
                 map.insert("type".to_owned(), first.unwrap_or(Value::Null));
             }
             for value in map.values_mut() {
-                plain(value, keep_words);
+                plain(value);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| plain(item, keep_words)),
+        Value::Array(items) => items.iter_mut().for_each(plain),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -87,12 +87,14 @@ impl Renderer {
             Event::MailSent { message } => self.mail(message),
             Event::MailFromOutside { to, from, kind, content } => {
                 let (first, more) = first_line(content);
-                let text = format!("[bus] {} → {to} ({kind}, outside mail) {}{}", inert(from), inert(first), and_more(more));
+                let text =
+                    format!("[bus] {} → {to} ({kind}, outside mail) {}{}", inert(from), inert(first), and_more(more));
                 vec![fit(&text, self.style.width)]
             }
             Event::MailSetAside { mailbox, lines, reason } => {
                 let noun = if *lines == 1 { "line is" } else { "lines are" };
-                let text = format!("[bus] {mailbox}: {lines} {noun} no message and put into quarantine ({})", inert(reason));
+                let text =
+                    format!("[bus] {mailbox}: {lines} {noun} no message and put into quarantine ({})", inert(reason));
                 vec![self.paint(Paint::Yellow, &text)]
             }
             Event::GateChanged { agent, from, to } => {
@@ -104,7 +106,8 @@ impl Renderer {
             Event::Question { text } => vec![self.paint(Paint::Bold, &inert(text))],
             Event::Retry { agent, cause, wait_millis, attempt, attempts_max } => {
                 let seconds = *wait_millis as f64 / 1000.0;
-                let text = format!("[retry] {agent}: {}, retrying in {seconds:.1} s ({attempt}/{attempts_max})", inert(cause));
+                let text =
+                    format!("[retry] {agent}: {}, retrying in {seconds:.1} s ({attempt}/{attempts_max})", inert(cause));
                 vec![self.paint(Paint::Yellow, &text)]
             }
             Event::AllShutDown => vec![self.paint(Paint::Bold, "[all teammates shut down]")],
@@ -123,7 +126,15 @@ impl Renderer {
         }
     }
 
-    fn tool_ended(&mut self, agent: &AgentName, call_id: &str, tool: &str, ok: bool, millis: u64, result: &str) -> Vec<String> {
+    fn tool_ended(
+        &mut self,
+        agent: &AgentName,
+        call_id: &str,
+        tool: &str,
+        ok: bool,
+        millis: u64,
+        result: &str,
+    ) -> Vec<String> {
         let what = self.open.remove(&(agent.clone(), call_id.to_owned())).unwrap_or_else(|| tool.to_owned());
         let time = if millis >= SILENT_MILLIS { format!(" {:.1} s", millis as f64 / 1000.0) } else { String::new() };
         let outcome = if ok { format!("✓{time}") } else { format!("✗{time} {}", inert(first_line(result).0)) };
@@ -180,8 +191,14 @@ impl Renderer {
             | MessageType::JobFinished
             | MessageType::TeamQuiet => {
                 let (first, more) = first_line(&content);
-                let room = self.style.width.saturating_sub(message.from.as_str().len() + message.to.as_str().len() + message.kind.word().len() + 15);
-                vec![format!("[bus] {way} ({}) {}", message.kind.word(), fit(&format!("{first}{}", and_more(more)), room.max(10)))]
+                let room = self.style.width.saturating_sub(
+                    message.from.as_str().len() + message.to.as_str().len() + message.kind.word().len() + 15,
+                );
+                vec![format!(
+                    "[bus] {way} ({}) {}",
+                    message.kind.word(),
+                    fit(&format!("{first}{}", and_more(more)), room.max(10))
+                )]
             }
         }
     }
@@ -189,8 +206,11 @@ impl Renderer {
     /// The first lines of a text, set in, and how many more there are.
     fn excerpt(&self, text: &str, lines_max: usize) -> Vec<String> {
         let all: Vec<&str> = text.trim().lines().collect();
-        let mut lines: Vec<String> =
-            all.iter().take(lines_max).map(|line| format!("    {}", fit(line, self.style.width.saturating_sub(5)))).collect();
+        let mut lines: Vec<String> = all
+            .iter()
+            .take(lines_max)
+            .map(|line| format!("    {}", fit(line, self.style.width.saturating_sub(5))))
+            .collect();
         if all.len() > lines_max {
             lines.push(format!("    … (+{} lines)", all.len() - lines_max));
         }
@@ -211,12 +231,18 @@ impl Renderer {
             Level::Error => ("error: ", Paint::Red),
         };
         let text = inert(text);
-        text.lines().enumerate().map(|(index, line)| self.paint(paint, &format!("{}{line}", if index == 0 { mark } else { "" }))).collect()
+        text.lines()
+            .enumerate()
+            .map(|(index, line)| self.paint(paint, &format!("{}{line}", if index == 0 { mark } else { "" })))
+            .collect()
     }
 
     /// An agent's name, always in the same colour.
     fn tag(&self, name: &AgentName) -> String {
-        let sum = name.as_str().bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte.to_ascii_lowercase())));
+        let sum = name
+            .as_str()
+            .bytes()
+            .fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte.to_ascii_lowercase())));
         let colors = [36, 35, 34, 33, 32, 96];
         let color = colors[sum as usize % colors.len()];
         self.paint(if name.is_lead() { Paint::Bold } else { Paint::Agent(color) }, name.as_str())

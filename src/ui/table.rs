@@ -12,8 +12,11 @@ pub(super) fn lines(proposal: &Proposal, head: &str, width: usize) -> Vec<String
     let noun = if count == 1 { "teammate" } else { "teammates" };
     let mut lines = vec![format!("[team] {head}: {count} {noun} (confirm: 开始吧 / yes)")];
     let names = proposal.members.iter().map(|member| member.name.as_str().width()).max().unwrap_or(0);
-    let roles: Vec<String> =
-        proposal.members.iter().map(|member| fit(&inert(&member.role).replace('\n', " "), (width / 2).max(10))).collect();
+    let roles: Vec<String> = proposal
+        .members
+        .iter()
+        .map(|member| fit(&inert(&member.role).replace('\n', " "), (width / 2).max(10)))
+        .collect();
     let role_columns = roles.iter().map(|role| role.width()).max().unwrap_or(0);
     for (member, role) in proposal.members.iter().zip(&roles) {
         let plan = if member.require_plan { "plan required" } else { "" };

@@ -33,7 +33,8 @@ impl Bench {
 
     pub fn with(scenario: &str, options: ServeOptions) -> Self {
         let scenario: Scenario = Scenario::parse(scenario).expect("the scenario of a test is well-formed");
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let server = runtime.block_on(serve(scenario, options)).expect("a port on 127.0.0.1");
         let root = tempfile::tempdir().expect("a temporary folder");
         for folder in ["ws", "home"] {

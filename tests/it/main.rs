@@ -1,2 +1,4 @@
-//! x
+//! The program from outside: one module a behaviour.
+
 mod harness;
+mod tidy;
