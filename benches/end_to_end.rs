@@ -72,7 +72,7 @@ fn team(teammates: usize) -> String {
         (1..=teammates).map(|number| format!("{{ name = \"m{number}\", role = \"r\", prompt = \"p\" }}")).collect();
     format!(
         "[fallback]\n\"*\" = \"done\"\n[[rule]]\nagent = \"lead\"\nuser = \"team\"\nline_open = true\ncalls = [{{ tool = \"propose_team\", arguments = {{ members = [{}], reason = \"r\" }} }}]\n\
-         [[rule]]\nagent = \"lead\"\nanswer = \"yes\"\nline_open = true\ncalls = [{}]\n",
+         [[rule]]\nagent = \"lead\"\nuser_is = \"yes\"\nline_open = true\ncalls = [{}]\n",
         members.join(", "),
         (1..=teammates)
             .map(|number| format!("{{ tool = \"spawn_teammate\", arguments = {{ name = \"m{number}\" }} }}"))
