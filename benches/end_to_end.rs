@@ -11,7 +11,7 @@ use s15::scenario::{Running, Scenario, ServeOptions, serve};
 struct Stage {
     root: tempfile::TempDir,
     server: Running,
-    runtime: tokio::runtime::Runtime,
+    _runtime: tokio::runtime::Runtime,
 }
 
 impl Stage {
@@ -19,7 +19,7 @@ impl Stage {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let scenario = Scenario::parse(scenario).unwrap();
         let server = runtime.block_on(serve(scenario, ServeOptions::default())).unwrap();
-        Self { root: tempfile::tempdir().unwrap(), server, runtime }
+        Self { root: tempfile::tempdir().unwrap(), server, _runtime: runtime }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -54,7 +54,7 @@ impl Stage {
             let told = told.max_by_key(String::len).unwrap_or_default();
             (1..=teammates).all(|number| told.contains(&format!("[result] m{number}:")))
         });
-        self.runtime.block_on(tokio::time::sleep(Duration::from_millis(300)));
+        std::thread::sleep(Duration::from_millis(300));
         child
     }
 
@@ -71,8 +71,8 @@ fn team(teammates: usize) -> String {
     let members: Vec<String> =
         (1..=teammates).map(|number| format!("{{ name = \"m{number}\", role = \"r\", prompt = \"p\" }}")).collect();
     format!(
-        "[fallback]\n\"*\" = \"done\"\n[[rule]]\nagent = \"lead\"\nuser = \"team\"\nline_open = true\ncalls = [{{ tool = \"propose_team\", arguments = {{ members = [{}], reason = \"r\" }} }}]\n\
-         [[rule]]\nagent = \"lead\"\nuser_is = \"yes\"\nline_open = true\ncalls = [{}]\n",
+        "[fallback]\n\"*\" = \"done\"\n[[rule]]\nagent = \"lead\"\nuser = \"team\"\nlacks_call = \"propose_team\"\ncalls = [{{ tool = \"propose_team\", arguments = {{ members = [{}], reason = \"r\" }} }}]\n\
+         [[rule]]\nagent = \"lead\"\nuser_is = \"yes\"\nlacks_call = \"spawn_teammate\"\ncalls = [{}]\n",
         members.join(", "),
         (1..=teammates)
             .map(|number| format!("{{ tool = \"spawn_teammate\", arguments = {{ name = \"m{number}\" }} }}"))

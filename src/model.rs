@@ -8,6 +8,7 @@ mod failure;
 mod history;
 mod reply;
 mod think;
+mod wire;
 
 use std::fmt;
 use std::time::Duration;

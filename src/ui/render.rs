@@ -87,16 +87,13 @@ impl Renderer {
             Event::MailSent { message } => self.mail(message),
             Event::MailFromOutside { to, from, kind, content } => {
                 let (first, more) = first_line(content);
-                let text =
-                    format!("[bus] {} → {to} ({kind}, outside mail) {}{}", inert(from), inert(first), and_more(more));
-                vec![fit(&text, self.style.width)]
+                let (from, first) = (inert(from), inert(first));
+                vec![fit(
+                    &format!("[bus] {from} → {to} ({kind}, outside mail) {first}{}", and_more(more)),
+                    self.style.width,
+                )]
             }
-            Event::MailSetAside { mailbox, lines, reason } => {
-                let noun = if *lines == 1 { "line is" } else { "lines are" };
-                let text =
-                    format!("[bus] {mailbox}: {lines} {noun} no message and put into quarantine ({})", inert(reason));
-                vec![self.paint(Paint::Yellow, &text)]
-            }
+            Event::MailSetAside { mailbox, lines, reason } => self.set_aside(mailbox, *lines, reason),
             Event::GateChanged { agent, from, to } => {
                 vec![self.paint(Paint::Bold, &format!("[gate] {agent}: {from} → {to}"))]
             }
@@ -105,10 +102,7 @@ impl Renderer {
             }
             Event::Question { text } => vec![self.paint(Paint::Bold, &inert(text))],
             Event::Retry { agent, cause, wait_millis, attempt, attempts_max } => {
-                let seconds = *wait_millis as f64 / 1000.0;
-                let text =
-                    format!("[retry] {agent}: {}, retrying in {seconds:.1} s ({attempt}/{attempts_max})", inert(cause));
-                vec![self.paint(Paint::Yellow, &text)]
+                self.retry(agent, cause, *wait_millis, (*attempt, *attempts_max))
             }
             Event::AllShutDown => vec![self.paint(Paint::Bold, "[all teammates shut down]")],
             Event::Notice { level, text } => self.notice(*level, text),
@@ -124,6 +118,18 @@ impl Renderer {
             | Event::Answered { .. }
             | Event::SessionEnded { .. } => Vec::new(),
         }
+    }
+
+    fn retry(&self, agent: &AgentName, cause: &str, wait_millis: u64, (attempt, last): (u32, u32)) -> Vec<String> {
+        let seconds = wait_millis as f64 / 1000.0;
+        let text = format!("[retry] {agent}: {}, retrying in {seconds:.1} s ({attempt}/{last})", inert(cause));
+        vec![self.paint(Paint::Yellow, &text)]
+    }
+
+    fn set_aside(&self, mailbox: &str, lines: usize, reason: &str) -> Vec<String> {
+        let noun = if lines == 1 { "line is" } else { "lines are" };
+        let text = format!("[bus] {mailbox}: {lines} {noun} no message and put into quarantine ({})", inert(reason));
+        vec![self.paint(Paint::Yellow, &text)]
     }
 
     fn tool_ended(

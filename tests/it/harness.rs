@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use s15::scenario::{Recorded, Running, Scenario, ServeOptions, serve};
 
 /// How long anything may take before a test gives up. Only a hang takes this long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A workspace, a server, and how to start the program in them.
-pub struct Bench {
+pub(crate) struct Bench {
     root: tempfile::TempDir,
     server: Running,
     runtime: tokio::runtime::Runtime,
@@ -19,19 +19,19 @@ pub struct Bench {
 
 /// What a finished run left.
 #[derive(Debug)]
-pub struct Finished {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Bench {
     /// A server that answers by `scenario` (TOML).
-    pub fn new(scenario: &str) -> Self {
+    pub(crate) fn new(scenario: &str) -> Self {
         Self::with(scenario, ServeOptions::default())
     }
 
-    pub fn with(scenario: &str, options: ServeOptions) -> Self {
+    pub(crate) fn with(scenario: &str, options: ServeOptions) -> Self {
         let scenario: Scenario = Scenario::parse(scenario).expect("the scenario of a test is well-formed");
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
@@ -43,37 +43,37 @@ impl Bench {
         Self { root, server, runtime, env: Vec::new() }
     }
 
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Puts a file into the workspace.
-    pub fn file(self, path: &str, content: &str) -> Self {
+    pub(crate) fn file(self, path: &str, content: &str) -> Self {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
         std::fs::write(path, content).expect("a file");
         self
     }
 
-    pub fn workspace(&self) -> PathBuf {
+    pub(crate) fn workspace(&self) -> PathBuf {
         self.root.path().join("ws")
     }
 
-    pub fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.workspace().join(path)
     }
 
-    pub fn read(&self, path: &str) -> Option<String> {
+    pub(crate) fn read(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.path(path)).ok()
     }
 
-    pub fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.root.path().join("home/state")
     }
 
     /// The program with this bench's environment and nothing of the tester's own.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_s15"));
         command
             .args(arguments)
@@ -91,7 +91,7 @@ impl Bench {
     }
 
     /// Runs to the end with `input` on standard input.
-    pub fn run(&self, arguments: &[&str], input: &str) -> Finished {
+    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Finished {
         let child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -103,23 +103,23 @@ impl Bench {
     }
 
     /// Every model request so far, oldest first.
-    pub fn requests(&self) -> Vec<Recorded> {
+    pub(crate) fn requests(&self) -> Vec<Recorded> {
         self.server.requests()
     }
 
     /// The requests of one agent.
-    pub fn requests_of(&self, agent: &str) -> Vec<Recorded> {
+    pub(crate) fn requests_of(&self, agent: &str) -> Vec<Recorded> {
         self.requests().into_iter().filter(|request| request.agent == agent).collect()
     }
 
     /// Fails if any request broke a rule that strict servers hold.
-    pub fn assert_no_faults(&self) {
+    pub(crate) fn assert_no_faults(&self) {
         let faults = self.server.faults();
         assert!(faults.is_empty(), "malformed requests: {faults:#?}");
     }
 
     /// Waits until `look` gives something.
-    pub fn wait_for<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    pub(crate) fn wait_for<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(found) = look() {
@@ -132,7 +132,7 @@ impl Bench {
 }
 
 /// Feeds a child its input, closes it, and collects what it says.
-pub fn finish(mut child: Child, input: &str) -> Finished {
+pub(crate) fn finish(mut child: Child, input: &str) -> Finished {
     use std::io::Write;
     let mut stdin = child.stdin.take().expect("piped");
     let input = input.to_owned();
@@ -150,26 +150,26 @@ pub fn finish(mut child: Child, input: &str) -> Finished {
 }
 
 /// The text of a request's newest message.
-pub fn last_text(request: &Recorded) -> String {
+pub(crate) fn last_text(request: &Recorded) -> String {
     let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
     messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// All user-role texts of a request.
-pub fn user_texts(request: &Recorded) -> Vec<String> {
+pub(crate) fn user_texts(request: &Recorded) -> Vec<String> {
     let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
     let of_user = messages.iter().filter(|message| message["role"] == "user");
     of_user.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
 }
 
 /// All tool results of a request, in order.
-pub fn results(request: &Recorded) -> Vec<String> {
+pub(crate) fn results(request: &Recorded) -> Vec<String> {
     let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
     let of_tools = messages.iter().filter(|message| message["role"] == "tool");
     of_tools.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
 }
 
 #[allow(dead_code)]
-pub fn exists(path: &Path) -> bool {
+pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
