@@ -13,7 +13,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Bench {
     root: tempfile::TempDir,
     server: Running,
-    runtime: tokio::runtime::Runtime,
+    /// The server's tasks run here.
+    _runtime: tokio::runtime::Runtime,
     env: Vec<(String, String)>,
 }
 
@@ -40,7 +41,7 @@ impl Bench {
         for folder in ["ws", "home"] {
             std::fs::create_dir(root.path().join(folder)).expect("a folder");
         }
-        Self { root, server, runtime, env: Vec::new() }
+        Self { root, server, _runtime: runtime, env: Vec::new() }
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
@@ -126,7 +127,7 @@ impl Bench {
                 return found;
             }
             assert!(Instant::now() < until, "never came: {what}");
-            self.runtime.block_on(tokio::time::sleep(Duration::from_millis(10)));
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
