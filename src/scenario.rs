@@ -1,6 +1,6 @@
 //! The scripted model server behind the demo and the tests: HTTP on 127.0.0.1, replies from a [`Scenario`].
 //!
-//! Knows nothing of teams, mail or terminals. The program talks to it as to any model server, so that the client
+//! Knows nothing of sessions, mail or terminals. The program talks to it as to any model server, so that the client
 //! path is always the real one; it checks every request that arrives by the rules of the strictest servers.
 //!
 //! A scenario is TOML (or JSON): rules in order, the first that takes a request answers it.
@@ -17,7 +17,7 @@
 //! calls = [{ tool = "review_plan", arguments = { request_id = "${request_id}", approve = true } }]
 //! ```
 //!
-//! Conditions, all optional and all to hold: `user`, `user_is`, `line_open` (the newest typed line); `event`,
+//! Conditions, all optional and all to hold: `user`, `user_is`, `answer`, `line_open` (the newest typed line); `event`,
 //! `until_call`, `no_event` (user messages not yet answered); `after_result`, `result_has` (the last message is a
 //! result); `has`, `lacks`, `has_call`, `lacks_call`, `last_call`, `todo`, `has_result`, `all_reported`, `all_ended`,
 //! `any_spawned` (the present piece of work: since the newest `[Task]` or `propose_team`); `n` (only for what is
@@ -35,6 +35,7 @@ mod reply;
 mod rule;
 mod server;
 mod strict;
+mod when;
 
 #[cfg(test)]
 mod server_tests;

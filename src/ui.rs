@@ -100,15 +100,28 @@ impl Ui {
         let shared = Arc::new(Shared::default());
         let (items, queue) = unbounded_channel();
         let (next_line, asked) = std::sync::mpsc::channel();
-        let style = Style { color: options.color, width: terminal::width(front) };
+        let style = Style {
+            color: options.color,
+            width: terminal::width(front),
+        };
         let front = match front {
             Front::Terminal => {
                 terminal::remember();
-                match prompt::Prompt::new(&options, Arc::clone(&shared), typed.clone(), items.clone()) {
+                match prompt::Prompt::new(
+                    &options,
+                    Arc::clone(&shared),
+                    typed.clone(),
+                    items.clone(),
+                ) {
                     Ok((prompt, out)) => {
                         let printer = spawn_printer(out, style, queue, shared);
                         spawn("prompt", move || prompt.run());
-                        return Self { items, printer, next_line, front };
+                        return Self {
+                            items,
+                            printer,
+                            next_line,
+                            front,
+                        };
                     }
                     Err(_) => Front::Pipe,
                 }
@@ -120,7 +133,12 @@ impl Ui {
         }
         let out = printer::Out::Streams(front);
         let printer = spawn_printer(out, style, queue, shared);
-        Self { items, printer, next_line, front }
+        Self {
+            items,
+            printer,
+            next_line,
+            front,
+        }
     }
 
     /// Where items go to be shown, in the order of their numbers.
@@ -151,10 +169,18 @@ impl Ui {
     }
 }
 
-fn spawn_printer(out: printer::Out, style: Style, queue: UnboundedReceiver<Item>, shared: Arc<Shared>) -> JoinHandle<()> {
+fn spawn_printer(
+    out: printer::Out,
+    style: Style,
+    queue: UnboundedReceiver<Item>,
+    shared: Arc<Shared>,
+) -> JoinHandle<()> {
     spawn("printer", move || printer::run(out, style, queue, &shared))
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).expect("a process that can't start a thread can't go on")
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .expect("a process that can't start a thread can't go on")
 }

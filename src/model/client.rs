@@ -62,8 +62,15 @@ struct Inner {
 /// A whole answer to a request for a stream, or a refusal, on its way through the library.
 #[derive(Debug)]
 enum Plain {
-    Answer { body: String, content_type: String },
-    Refusal { status: u16, retry_after: Option<String>, body: String },
+    Answer {
+        body: String,
+        content_type: String,
+    },
+    Refusal {
+        status: u16,
+        retry_after: Option<String>,
+        body: String,
+    },
 }
 
 impl std::fmt::Display for Plain {
@@ -83,7 +90,12 @@ impl Client {
         let parsed = reqwest::Url::parse(settings.base_url.trim())
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| format!("{:?} is no server's URL; OPENAI_BASE_URL looks like http://127.0.0.1:8080/v1", settings.base_url))?;
+            .ok_or_else(|| {
+                format!(
+                    "{:?} is no server's URL; OPENAI_BASE_URL looks like http://127.0.0.1:8080/v1",
+                    settings.base_url
+                )
+            })?;
         let mut base = parsed.as_str().trim_end_matches('/').to_owned();
         if matches!(parsed.path(), "" | "/") {
             base.push_str("/v1");
@@ -93,7 +105,9 @@ impl Client {
             Some(host) => host.starts_with("127."),
             None => false,
         };
-        let mut http = reqwest::Client::builder().connect_timeout(settings.connect_timeout).tcp_nodelay(true);
+        let mut http = reqwest::Client::builder()
+            .connect_timeout(settings.connect_timeout)
+            .tcp_nodelay(true);
         if loopback {
             http = http.no_proxy();
         }
@@ -103,12 +117,26 @@ impl Client {
         }
         // A second installation is refused, and that is fine: the first one stands.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let http = http.build().map_err(|error| format!("the HTTP client can't be made: {error}"))?;
+        let http = http
+            .build()
+            .map_err(|error| format!("the HTTP client can't be made: {error}"))?;
         let key = settings.api_key.as_ref().map_or("none", Secret::expose);
-        let config = OpenAIConfig::default().with_api_base(&base).with_api_key(key).with_org_id("").with_project_id("");
+        let config = OpenAIConfig::default()
+            .with_api_base(&base)
+            .with_api_key(key)
+            .with_org_id("")
+            .with_project_id("");
         let url = format!("{base}/chat/completions");
         settings.base_url = base;
-        Ok(Self { inner: Arc::new(Inner { http, settings, url, config, stream_options_refused: AtomicBool::new(false) }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                http,
+                settings,
+                url,
+                config,
+                stream_options_refused: AtomicBool::new(false),
+            }),
+        })
     }
 
     /// The base URL as it is used.
@@ -137,7 +165,10 @@ impl Client {
                 match &step {
                     Progress::Accepted if std::mem::replace(&mut accepted, true) => return,
                     Progress::Text(text) => partial.push_str(text),
-                    Progress::Accepted | Progress::Reasoning(_) | Progress::Void | Progress::Retry { .. } => {}
+                    Progress::Accepted
+                    | Progress::Reasoning(_)
+                    | Progress::Void
+                    | Progress::Retry { .. } => {}
                 }
                 progress(step);
             };
@@ -152,17 +183,32 @@ impl Client {
                 Some(Err(failure)) => failure,
             };
             progress(Progress::Void);
-            if failure.refuses_stream_options() && !self.inner.stream_options_refused.swap(true, Ordering::Relaxed) {
+            if failure.refuses_stream_options()
+                && !self
+                    .inner
+                    .stream_options_refused
+                    .swap(true, Ordering::Relaxed)
+            {
                 continue;
             }
             if !failure.is_transient() || attempt >= settings.retries_max {
                 let text = failure.message(&self.inner.url, ask.model, attempt + 1);
-                return Err(AskError::Failed { text: self.masked(&text), status: failure.status() });
+                return Err(AskError::Failed {
+                    text: self.masked(&text),
+                    status: failure.status(),
+                });
             }
             attempt += 1;
-            let wait = failure.retry_after.unwrap_or_else(|| self.back_off(attempt));
+            let wait = failure
+                .retry_after
+                .unwrap_or_else(|| self.back_off(attempt));
             let cause = self.masked(&failure.brief());
-            progress(Progress::Retry { cause: &cause, wait, attempt, attempts_max: settings.retries_max });
+            progress(Progress::Retry {
+                cause: &cause,
+                wait,
+                attempt,
+                attempts_max: settings.retries_max,
+            });
             tokio::select! {
                 () = cancel.cancelled() => return Err(AskError::Cancelled { partial: String::new() }),
                 () = tokio::time::sleep(wait) => {}
@@ -180,15 +226,21 @@ impl Client {
         let settings = &self.inner.settings;
         let headers = self.headers(ask, attempt).map_err(Kind::Unsendable)?;
         let done = Arc::new(AtomicBool::new(false));
-        let client = async_openai::Client::build(self.inner.http.clone(), self.inner.config.clone())
-            .with_http_service(self.service(Arc::clone(&done)));
+        let client =
+            async_openai::Client::build(self.inner.http.clone(), self.inner.config.clone())
+                .with_http_service(self.service(Arc::clone(&done)));
         let chat = client.chat();
         let chat = chat.headers(headers);
         let with_options = !self.inner.stream_options_refused.load(Ordering::Relaxed);
         let body = ask.history.body(ask.model, ask.tools, with_options);
-        let first_byte = format!("no answer within {} s", settings.first_byte_timeout.as_secs_f32());
+        let first_byte = format!(
+            "no answer within {} s",
+            settings.first_byte_timeout.as_secs_f32()
+        );
         let opening = chat.create_stream_byot::<_, Value>(&body);
-        let opened = timeout(settings.first_byte_timeout, opening).await.map_err(|_| Kind::TimedOut(first_byte.clone()))?;
+        let opened = timeout(settings.first_byte_timeout, opening)
+            .await
+            .map_err(|_| Kind::TimedOut(first_byte.clone()))?;
         let mut stream = match opened {
             Ok(stream) => stream,
             Err(error) => return plain_or_failure(error, progress),
@@ -198,9 +250,17 @@ impl Client {
             let (limit, what) = if parts.chunks == 0 {
                 (settings.first_byte_timeout, first_byte.clone())
             } else {
-                (settings.idle_timeout, format!("nothing came for {} s", settings.idle_timeout.as_secs_f32()))
+                (
+                    settings.idle_timeout,
+                    format!("nothing came for {} s", settings.idle_timeout.as_secs_f32()),
+                )
             };
-            let Some(chunk) = timeout(limit, stream.next()).await.map_err(|_| Kind::TimedOut(what))? else { break };
+            let Some(chunk) = timeout(limit, stream.next())
+                .await
+                .map_err(|_| Kind::TimedOut(what))?
+            else {
+                break;
+            };
             match chunk {
                 Ok(chunk) => take(&mut parts, &chunk, progress),
                 Err(OpenAIError::JSONDeserialize(_, data)) if data.trim() == "[DONE]" => {
@@ -211,7 +271,11 @@ impl Client {
                     return Err(Kind::NoAnswer(failure::bounded(&failure::page_text(&data))).into());
                 }
                 Err(OpenAIError::JSONDeserialize(_, data)) => {
-                    return Err(Kind::InStream(format!("a line that is no JSON: {}", failure::bounded(&data))).into());
+                    return Err(Kind::InStream(format!(
+                        "a line that is no JSON: {}",
+                        failure::bounded(&data)
+                    ))
+                    .into());
                 }
                 Err(error) => return Err(Kind::Transport(transport_words(&error)).into()),
             }
@@ -225,7 +289,9 @@ impl Client {
     fn headers(&self, ask: &Ask<'_>, attempt: u32) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         let mut put = |name: &'static str, value: String| {
-            HeaderValue::try_from(value).map(|value| headers.insert(name, value)).map_err(|error| format!("header {name}: {error}"))
+            HeaderValue::try_from(value)
+                .map(|value| headers.insert(name, value))
+                .map_err(|error| format!("header {name}: {error}"))
         };
         put("x-s15-agent", ask.agent.to_string())?;
         put("x-s15-session", self.inner.settings.session.to_string())?;
@@ -260,17 +326,32 @@ impl Client {
                     request.headers_mut().remove(AUTHORIZATION);
                 }
                 let answer = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-                let header = |name| answer.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
-                let content_type = header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+                let header = |name| {
+                    answer
+                        .headers()
+                        .get(name)
+                        .and_then(|value: &HeaderValue| value.to_str().ok())
+                        .map(str::to_owned)
+                };
+                let content_type = header(CONTENT_TYPE)
+                    .unwrap_or_default()
+                    .to_ascii_lowercase();
                 let status = answer.status();
                 if !status.is_success() {
                     let retry_after = header(RETRY_AFTER);
                     let body = read_bounded(answer).await;
-                    return Err(OpenAIError::Boxed(Box::new(Plain::Refusal { status: status.as_u16(), retry_after, body })));
+                    return Err(OpenAIError::Boxed(Box::new(Plain::Refusal {
+                        status: status.as_u16(),
+                        retry_after,
+                        body,
+                    })));
                 }
                 if content_type.contains("json") || content_type.contains("html") {
                     let body = read_bounded(answer).await;
-                    return Err(OpenAIError::Boxed(Box::new(Plain::Answer { body, content_type })));
+                    return Err(OpenAIError::Boxed(Box::new(Plain::Answer {
+                        body,
+                        content_type,
+                    })));
                 }
                 Ok(watched(answer, done))
             }
@@ -280,13 +361,20 @@ impl Client {
     /// Exponential with full jitter.
     fn back_off(&self, attempt: u32) -> Duration {
         let settings = &self.inner.settings;
-        let ceiling = settings.retry_base.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(settings.retry_wait_max);
+        let ceiling = settings
+            .retry_base
+            .saturating_mul(2_u32.saturating_pow(attempt - 1))
+            .min(settings.retry_wait_max);
         let random = u32::try_from(Uuid::new_v4().as_u128() & 0xffff).unwrap_or(0);
         ceiling * random / 0xffff
     }
 
     fn masked(&self, text: &str) -> String {
-        self.inner.settings.api_key.as_ref().map_or_else(|| text.to_owned(), |key| key.masked(text))
+        self.inner
+            .settings
+            .api_key
+            .as_ref()
+            .map_or_else(|| text.to_owned(), |key| key.masked(text))
     }
 }
 
@@ -306,7 +394,9 @@ fn watched(answer: reqwest::Response, done: Arc<AtomicBool>) -> reqwest::Respons
         piece
     });
     let closing = futures_util::stream::once(async { Ok::<_, reqwest::Error>("\n\n".into()) });
-    reqwest::Response::from(http_response(reqwest::Body::wrap_stream(bytes.chain(closing))))
+    reqwest::Response::from(http_response(reqwest::Body::wrap_stream(
+        bytes.chain(closing),
+    )))
 }
 
 fn http_response(body: reqwest::Body) -> http::Response<reqwest::Body> {
@@ -344,15 +434,23 @@ fn tell(pieces: &[Piece], progress: &mut (dyn FnMut(Progress<'_>) + Send)) {
 }
 
 /// Judges the end of a stream: a reply that did not come to its end is no reply.
-fn finish(mut parts: Accumulator, done: bool, progress: &mut (dyn FnMut(Progress<'_>) + Send)) -> Result<Reply, Failure> {
+fn finish(
+    mut parts: Accumulator,
+    done: bool,
+    progress: &mut (dyn FnMut(Progress<'_>) + Send),
+) -> Result<Reply, Failure> {
     if let Some(error) = &parts.error {
-        let words = failure::error_words(error).map_or_else(|| failure::bounded(&error.to_string()), |(words, _)| words);
+        let words = failure::error_words(error)
+            .map_or_else(|| failure::bounded(&error.to_string()), |(words, _)| words);
         return Err(Kind::InStream(words).into());
     }
     if parts.chunks == 0 {
         return Err(Kind::NoAnswer("an empty stream".to_owned()).into());
     }
-    if matches!(parts.finish.as_deref(), Some("error" | "insufficient_system_resource")) {
+    if matches!(
+        parts.finish.as_deref(),
+        Some("error" | "insufficient_system_resource")
+    ) {
         return Err(Kind::InStream("the server could not finish the reply".to_owned()).into());
     }
     if parts.finish.is_none() && !done {
@@ -364,17 +462,28 @@ fn finish(mut parts: Accumulator, done: bool, progress: &mut (dyn FnMut(Progress
 }
 
 /// A whole answer to a request for a stream is accepted if it is one; anything else says what came.
-fn plain_or_failure(error: OpenAIError, progress: &mut (dyn FnMut(Progress<'_>) + Send)) -> Result<Reply, Failure> {
+fn plain_or_failure(
+    error: OpenAIError,
+    progress: &mut (dyn FnMut(Progress<'_>) + Send),
+) -> Result<Reply, Failure> {
     let boxed = match error {
         OpenAIError::Boxed(boxed) => boxed,
         error => return Err(Kind::Transport(transport_words(&error)).into()),
     };
-    let plain = boxed.downcast::<Plain>().map_err(|other| Kind::Transport(other.to_string()))?;
+    let plain = boxed
+        .downcast::<Plain>()
+        .map_err(|other| Kind::Transport(other.to_string()))?;
     match *plain {
-        Plain::Refusal { status, retry_after, body } => Err(failure::of_answer(status, retry_after.as_deref(), &body)),
+        Plain::Refusal {
+            status,
+            retry_after,
+            body,
+        } => Err(failure::of_answer(status, retry_after.as_deref(), &body)),
         Plain::Answer { body, content_type } => {
             let parsed = serde_json::from_str::<Value>(&body).ok();
-            let Some(answer) = parsed.filter(|answer| answer.get("choices").is_some() || answer.get("error").is_some()) else {
+            let Some(answer) = parsed
+                .filter(|answer| answer.get("choices").is_some() || answer.get("error").is_some())
+            else {
                 let page = failure::bounded(&failure::page_text(&body));
                 return Err(Kind::NoAnswer(format!("{content_type} came instead: {page}")).into());
             };

@@ -280,7 +280,7 @@ impl UserMessage<'_> {
 
 fn scene_start(entries: &[Entry]) -> usize {
     let begins = |entry: &Entry| match entry.who {
-        Who::Block => entry.text.starts_with("[Task]"),
+        Who::Block => entry.text.lines().any(|line| line.starts_with("[Task]")),
         Who::Assistant => entry
             .calls
             .iter()

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use schemars::generate::SchemaSettings;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -78,7 +78,9 @@ static TABLE: [Spec; 20] = [
 
 fn has(role: Role, spec: &Spec) -> bool {
     match (spec.audience, role) {
-        (Audience::Everyone, _) | (Audience::Lead, Role::Lead) | (Audience::Teammate, Role::Teammate) => true,
+        (Audience::Everyone, _)
+        | (Audience::Lead, Role::Lead)
+        | (Audience::Teammate, Role::Teammate) => true,
         (Audience::Lead, Role::Teammate) | (Audience::Teammate, Role::Lead) => false,
     }
 }
@@ -118,7 +120,10 @@ fn schema_of<T: JsonSchema + for<'de> Deserialize<'de>>() -> Value {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     plain(&mut schema, true);
     schema
 }
@@ -128,12 +133,17 @@ fn schema_of<T: JsonSchema + for<'de> Deserialize<'de>>() -> Value {
 fn plain(schema: &mut Value, keep_words: bool) {
     match schema {
         Value::Object(map) => {
-            for key in ["$schema", "title", "format", "default", "minimum", "maximum"] {
+            for key in [
+                "$schema", "title", "format", "default", "minimum", "maximum",
+            ] {
                 if map.get(key).is_some_and(|value| !value.is_object()) {
                     map.remove(key);
                 }
             }
-            let for_people = map.get("description").and_then(Value::as_str).is_some_and(|words| words.starts_with(|c: char| c.is_uppercase() || c == '`'));
+            let for_people = map
+                .get("description")
+                .and_then(Value::as_str)
+                .is_some_and(|words| words.starts_with(|c: char| c.is_uppercase() || c == '`'));
             if for_people {
                 map.remove("description");
             }
@@ -158,8 +168,20 @@ mod tests {
     fn definitions_are_small_flat_and_stable() {
         for (role, bytes_max) in [(Role::Lead, 7_000), (Role::Teammate, 4_200)] {
             let text = definitions(role).to_string();
-            assert!(text.len() <= bytes_max, "{role:?}: {} bytes\n{text}", text.len());
-            for odd in ["$ref", "$schema", "\"title\"", "\"format\"", "\"null\"", "oneOf", "anyOf"] {
+            assert!(
+                text.len() <= bytes_max,
+                "{role:?}: {} bytes\n{text}",
+                text.len()
+            );
+            for odd in [
+                "$ref",
+                "$schema",
+                "\"title\"",
+                "\"format\"",
+                "\"null\"",
+                "oneOf",
+                "anyOf",
+            ] {
                 assert!(!text.contains(odd), "{odd} in {text}");
             }
             assert_eq!(text, definitions(role).to_string());

@@ -35,7 +35,8 @@ pub fn restore() {
 /// Columns of the screen.
 pub(super) fn width(front: Front) -> usize {
     match front {
-        Front::Terminal => crossterm::terminal::size().map_or(WIDTH_DEFAULT, |(columns, _)| usize::from(columns).max(20)),
+        Front::Terminal => crossterm::terminal::size()
+            .map_or(WIDTH_DEFAULT, |(columns, _)| usize::from(columns).max(20)),
         Front::Pipe | Front::Print(_) => WIDTH_DEFAULT,
     }
 }
