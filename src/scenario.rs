@@ -28,6 +28,7 @@
 //! `${result}`, `${line}`; a table of `zh` and `en` stands for the language that the conversation is in; a text that
 //! is just `${file:NAME}` for a file embedded with the scenario.
 
+mod clerk;
 mod conversation;
 mod http;
 mod pattern;
@@ -40,16 +41,21 @@ mod when;
 #[cfg(test)]
 mod server_tests;
 #[cfg(test)]
+mod strict_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+#[cfg(test)]
+pub(crate) use clerk::Clerk;
+pub use clerk::{Recorded, ServeOptions};
 use conversation::Conversation;
 use reply::Reply;
 use rule::Rule;
-pub use server::{Recorded, Running, ServeOptions, serve};
+pub use server::{Running, serve};
 
 const FALLBACK_DEFAULT: &str = "No rule of the scenario takes this request.";
 
