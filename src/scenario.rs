@@ -17,7 +17,7 @@
 //! calls = [{ tool = "review_plan", arguments = { request_id = "${request_id}", approve = true } }]
 //! ```
 //!
-//! Conditions, all optional and all to hold: `user`, `user_is`, `answer`, `line_open` (the newest typed line); `event`,
+//! Conditions, all optional and all to hold: `user`, `user_is`, `answer`, `line_open`, `open_lines_min` (typed lines); `event`,
 //! `until_call`, `no_event` (user messages not yet answered); `after_result`, `result_has` (the last message is a
 //! result); `has`, `lacks`, `has_call`, `lacks_call`, `last_call`, `todo`, `has_result`, `all_reported`, `all_ended`,
 //! `any_spawned` (the present piece of work: since the newest `[Task]` or `propose_team`); `n` (only for what is

@@ -13,14 +13,16 @@ use super::pattern::Pattern;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct When {
-    /// The newest typed line contains it, without regard to case.
+    /// A typed line that is open (the newest when none is) contains it, without regard to case.
     pub(super) user: Words,
-    /// The newest typed line is it, without regard to case, outer blanks and closing punctuation.
+    /// It is it, without regard to case, outer blanks and closing punctuation.
     pub(super) user_is: Words,
-    /// The newest typed line is a plain yes or a plain no, read as the runtime reads it.
+    /// It is a plain yes or a plain no, read as the runtime reads it.
     pub(super) answer: Option<Answer>,
-    /// Has the model not said anything since the newest typed line?
+    /// Is there a typed line after which the model hasn't said anything?
     pub(super) line_open: Option<bool>,
+    /// At least so many typed lines are open.
+    pub(super) open_lines_min: Option<usize>,
     /// A pattern in a user message that the model hasn't answered.
     pub(super) event: Words,
     /// What answers the event: not just any reply, but a call of this tool with all captures in its arguments.
@@ -128,8 +130,25 @@ impl Words {
 }
 
 impl When {
+    /// The conditions on typed lines: on any that is open, otherwise on the newest.
     pub(super) fn line_holds(&self, conversation: &Conversation) -> bool {
-        let line = conversation.line().unwrap_or_default();
+        let open = conversation.open_lines();
+        let is_open = !open.is_empty();
+        let count = open.len();
+        let lines = if is_open {
+            open
+        } else {
+            conversation.line().into_iter().collect()
+        };
+        let asks = !self.user.list().is_empty()
+            || !self.user_is.list().is_empty()
+            || self.answer.is_some();
+        self.line_open.is_none_or(|wanted| wanted == is_open)
+            && self.open_lines_min.is_none_or(|min| count >= min)
+            && (!asks || lines.iter().any(|line| self.line_fits(line)))
+    }
+
+    fn line_fits(&self, line: &str) -> bool {
         let (lower, plain) = (line.to_lowercase(), plain_words(line));
         self.user.any(|word| lower.contains(&word.to_lowercase()))
             && self.user_is.any(|word| plain == plain_words(word))
@@ -137,9 +156,6 @@ impl When {
                 Answer::Yes => verdict(line) == Verdict::Yes,
                 Answer::No => verdict(line) == Verdict::No,
             })
-            && self
-                .line_open
-                .is_none_or(|open| open == conversation.line_is_open())
     }
 
     pub(super) fn work_holds(&self, conversation: &Conversation) -> bool {
