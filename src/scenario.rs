@@ -13,7 +13,7 @@
 //! name = "approve"               # optional, for messages
 //! agent = "lead"                 # a name, a list of names, or "*"
 //! event = "[plan_approval_request request_id={request_id}] {who}:"
-//! until_call = "review_plan"     # the event is open until this tool was called with what the holes took
+//! until_call = "review_plan ${request_id}"     # the event is open until such a call was made
 //! calls = [{ tool = "review_plan", arguments = { request_id = "${request_id}", approve = true } }]
 //! ```
 //!

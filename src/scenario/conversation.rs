@@ -265,23 +265,15 @@ impl UserMessage<'_> {
         self.after.iter().any(|entry| entry.who == Who::Assistant)
     }
 
-    /// Has the model since called `tool` with each of `values` in the arguments?
-    pub(super) fn is_answered_by<'v>(
-        &self,
-        tool: &CallPattern,
-        values: impl Iterator<Item = &'v String> + Clone,
-    ) -> bool {
-        let mut calls = self
+    /// Has the model since made such a call?
+    pub(super) fn is_answered_by(&self, pattern: &CallPattern) -> bool {
+        let replies = self
             .after
             .iter()
-            .filter(|entry| entry.who == Who::Assistant)
-            .flat_map(|entry| &entry.calls);
-        calls.any(|call| {
-            tool.takes(call)
-                && values
-                    .clone()
-                    .all(|value| call.arguments.contains(value.as_str()))
-        })
+            .filter(|entry| entry.who == Who::Assistant);
+        replies
+            .flat_map(|entry| &entry.calls)
+            .any(|call| pattern.takes(call))
     }
 }
 

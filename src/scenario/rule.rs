@@ -158,14 +158,14 @@ impl Rule {
         if self.events.is_empty() {
             return Some(Captures::new());
         }
-        let until = self.when.until_call.as_deref().map(CallPattern::new);
+        let until = self.when.until_call.as_deref();
         conversation.user_messages().find_map(|message| {
             let mut places = self
                 .events
                 .iter()
                 .flat_map(|pattern| pattern.find_all(message.text));
-            places.find(|captures| match &until {
-                Some(tool) => !message.is_answered_by(tool, captures.values()),
+            places.find(|captures| match until {
+                Some(call) => !message.is_answered_by(&CallPattern::new(&fill(call, captures))),
                 None => !message.is_answered(),
             })
         })

@@ -25,7 +25,7 @@ pub(super) struct When {
     pub(super) open_lines_min: Option<usize>,
     /// A pattern in a user message that the model hasn't answered.
     pub(super) event: Words,
-    /// What answers the event: not just any reply, but a call of this tool with all captures in its arguments.
+    /// What answers the event: not just any reply, but such a call; may hold `${capture}`s of the event.
     pub(super) until_call: Option<String>,
     /// No unanswered user message has this pattern.
     pub(super) no_event: Words,
