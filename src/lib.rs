@@ -14,6 +14,7 @@
 mod agent;
 pub mod cli;
 pub mod config;
+pub mod demo;
 pub mod event;
 pub mod journal;
 pub mod lock;

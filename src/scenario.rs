@@ -1,6 +1,6 @@
 //! The scripted model server behind the demo and the tests: HTTP on 127.0.0.1, replies from a [`Scenario`].
 //!
-//! Knows nothing of teams, mail or terminals. The program talks to it as to any model server, so that the client
+//! Knows nothing of sessions, mail or terminals. The program talks to it as to any model server, so that the client
 //! path is always the real one; it checks every request that arrives by the rules of the strictest servers.
 //!
 //! A scenario is TOML (or JSON): rules in order, the first that takes a request answers it.
@@ -13,11 +13,11 @@
 //! name = "approve"               # optional, for messages
 //! agent = "lead"                 # a name, a list of names, or "*"
 //! event = "[plan_approval_request request_id={request_id}] {who}:"
-//! until_call = "review_plan"     # the event is open until this tool was called with what the holes took
+//! until_call = "review_plan ${request_id}"     # the event is open until such a call was made
 //! calls = [{ tool = "review_plan", arguments = { request_id = "${request_id}", approve = true } }]
 //! ```
 //!
-//! Conditions, all optional and all to hold: `user`, `user_is`, `line_open` (the newest typed line); `event`,
+//! Conditions, all optional and all to hold: `user`, `user_is`, `answer`, `line_open`, `open_lines_min` (typed lines); `event`,
 //! `until_call`, `no_event` (user messages not yet answered); `after_result`, `result_has` (the last message is a
 //! result); `has`, `lacks`, `has_call`, `lacks_call`, `last_call`, `todo`, `has_result`, `all_reported`, `all_ended`,
 //! `any_spawned` (the present piece of work: since the newest `[Task]` or `propose_team`); `n` (only for what is
@@ -28,6 +28,7 @@
 //! `${result}`, `${line}`; a table of `zh` and `en` stands for the language that the conversation is in; a text that
 //! is just `${file:NAME}` for a file embedded with the scenario.
 
+mod clerk;
 mod conversation;
 mod http;
 mod pattern;
@@ -35,9 +36,12 @@ mod reply;
 mod rule;
 mod server;
 mod strict;
+mod when;
 
 #[cfg(test)]
 mod server_tests;
+#[cfg(test)]
+mod strict_tests;
 #[cfg(test)]
 mod tests;
 
@@ -45,10 +49,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+#[cfg(test)]
+pub(crate) use clerk::Clerk;
+pub use clerk::{Recorded, ServeOptions};
 use conversation::Conversation;
 use reply::Reply;
 use rule::Rule;
-pub use server::{Recorded, Running, ServeOptions, serve};
+pub use server::{Running, serve};
 
 const FALLBACK_DEFAULT: &str = "No rule of the scenario takes this request.";
 

@@ -128,11 +128,12 @@ impl Conversation {
         self.line_at().map(|at| self.entries[at].text.as_str())
     }
 
-    /// Is there a typed line after which the model has not said anything yet?
-    pub(super) fn line_is_open(&self) -> bool {
-        self.line_at().is_some_and(|at| {
-            !self.entries[at..].iter().any(|entry| entry.who == Who::Assistant && !entry.text.trim().is_empty())
-        })
+    /// The typed lines after which the model hasn't said anything yet.
+    pub(super) fn open_lines(&self) -> Vec<&str> {
+        let said = |entry: &Entry| entry.who == Who::Assistant && !entry.text.trim().is_empty();
+        let from = self.entries.iter().rposition(said).map_or(0, |at| at + 1);
+        let lines = self.entries[from..].iter();
+        lines.filter(|entry| entry.who == Who::Line).map(|entry| entry.text.as_str()).collect()
     }
 
     fn line_at(&self) -> Option<usize> {
@@ -189,10 +190,12 @@ impl Conversation {
         })
     }
 
-    /// Has any user message a Chinese character in it?
+    /// Is there a Chinese character in the typed lines, or, for want of these, in the runtime's blocks?
     pub(super) fn is_chinese(&self) -> bool {
         let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
-        self.user_messages().any(|message| message.text.chars().any(is_han))
+        let who = if self.line_at().is_some() { Who::Line } else { Who::Block };
+        let words = self.entries.iter().filter(|entry| entry.who == who);
+        words.flat_map(|entry| entry.text.chars()).any(is_han)
     }
 }
 
@@ -208,20 +211,16 @@ impl UserMessage<'_> {
         self.after.iter().any(|entry| entry.who == Who::Assistant)
     }
 
-    /// Has the model since called `tool` with each of `values` in the arguments?
-    pub(super) fn is_answered_by<'v>(
-        &self,
-        tool: &CallPattern,
-        values: impl Iterator<Item = &'v String> + Clone,
-    ) -> bool {
-        let mut calls = self.after.iter().filter(|entry| entry.who == Who::Assistant).flat_map(|entry| &entry.calls);
-        calls.any(|call| tool.takes(call) && values.clone().all(|value| call.arguments.contains(value.as_str())))
+    /// Has the model since made such a call?
+    pub(super) fn is_answered_by(&self, pattern: &CallPattern) -> bool {
+        let replies = self.after.iter().filter(|entry| entry.who == Who::Assistant);
+        replies.flat_map(|entry| &entry.calls).any(|call| pattern.takes(call))
     }
 }
 
 fn scene_start(entries: &[Entry]) -> usize {
     let begins = |entry: &Entry| match entry.who {
-        Who::Block => entry.text.starts_with("[Task]"),
+        Who::Block => entry.text.lines().any(|line| line.starts_with("[Task]")),
         Who::Assistant => entry.calls.iter().any(|call| call.tool == "propose_team" && call.went_well()),
         Who::System | Who::Line | Who::Tool => false,
     };

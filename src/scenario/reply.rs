@@ -14,7 +14,7 @@ const BYTES_A_TOKEN: usize = 4;
 /// What a rule answers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     /// A text, or `{zh, en}`; after the captures were put in, always a text.
     pub(super) text: Value,
     pub(super) calls: Vec<ReplyCall>,
@@ -116,8 +116,8 @@ impl Reply {
         call.raw_arguments.clone().unwrap_or_else(|| call.arguments.to_string())
     }
 
-    fn call_id(call: &ReplyCall, index: usize, frame: &Frame<'_>) -> String {
-        call.id.clone().unwrap_or_else(|| format!("call_{}_{index}", frame.id))
+    fn call_id(call: &ReplyCall, index: usize, id: &str) -> String {
+        call.id.clone().unwrap_or_else(|| format!("call_{id}_{index}"))
     }
 
     fn finish_reason(&self) -> &'static str {
@@ -140,7 +140,7 @@ impl Reply {
         let mut events = vec![delta(frame, json!({"role": "assistant", "content": ""}))];
         events.extend(pieces(self.text(), chars).into_iter().map(|piece| delta(frame, json!({"content": piece}))));
         for (index, call) in self.calls.iter().enumerate() {
-            let head = json!({"index": index, "id": Self::call_id(call, index, frame), "type": "function",
+            let head = json!({"index": index, "id": Self::call_id(call, index, frame.id), "type": "function",
                 "function": {"name": call.tool, "arguments": ""}});
             events.push(delta(frame, json!({"tool_calls": [head]})));
             for piece in pieces(&Self::arguments(call), chars.max(call.arguments.to_string().len() / 16)) {
@@ -156,16 +156,22 @@ impl Reply {
         events
     }
 
-    /// The whole reply as one JSON object.
-    pub(super) fn whole(&self, frame: &Frame<'_>) -> Value {
+    /// The assistant message that the reply amounts to; `id` makes the ids of its calls.
+    pub(crate) fn message(&self, id: &str) -> Value {
         let mut message = json!({"role": "assistant", "content": self.text()});
         if !self.calls.is_empty() {
             let calls = self.calls.iter().enumerate().map(|(index, call)| {
-                json!({"id": Self::call_id(call, index, frame), "type": "function",
+                json!({"id": Self::call_id(call, index, id), "type": "function",
                     "function": {"name": call.tool, "arguments": Self::arguments(call)}})
             });
             message["tool_calls"] = calls.collect();
         }
+        message
+    }
+
+    /// The whole reply as one JSON object.
+    pub(super) fn whole(&self, frame: &Frame<'_>) -> Value {
+        let message = self.message(frame.id);
         json!({
             "id": format!("chatcmpl-{}", frame.id), "object": "chat.completion", "created": 1, "model": frame.model,
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish_reason()}],

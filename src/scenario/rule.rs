@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::conversation::{CallPattern, Conversation};
 use super::pattern::{Captures, Pattern, fill, fill_value, map_texts, places};
 use super::reply::{Reply, ReplyCall};
+use super::when::{When, Words};
 
 const REPLY_KEYS: [&str; 9] = ["text", "calls", "status", "body", "headers", "delay_ms", "piece_ms", "chunk", "cut"];
 /// Captured without any condition: the text of the result that the last message is, and the newest typed line.
@@ -23,114 +24,6 @@ pub(super) struct Rule {
     no_events: Vec<Pattern>,
     result_has: Vec<Pattern>,
     reply: Reply,
-}
-
-/// The conditions. All that are given must hold; in a list of texts one is enough, except where said.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct When {
-    /// The newest typed line contains it, without regard to case.
-    user: Words,
-    /// The newest typed line is it, without regard to case, outer blanks and closing punctuation.
-    user_is: Words,
-    /// Has the model not said anything since the newest typed line?
-    line_open: Option<bool>,
-    /// A pattern in a user message that the model hasn't answered.
-    event: Words,
-    /// What answers the event: not just any reply, but a call of this tool with all captures in its arguments.
-    until_call: Option<String>,
-    /// No unanswered user message has this pattern.
-    no_event: Words,
-    /// The last message is a result of this tool (`*`: of any).
-    after_result: Words,
-    /// The last message is a result with this pattern.
-    result_has: Words,
-    /// All of these stand in the present piece of work.
-    has: Words,
-    /// None of these stands in it.
-    lacks: Words,
-    /// All of these calls were made in it.
-    has_call: Words,
-    /// None of these calls was made in it.
-    lacks_call: Words,
-    /// The newest call in it is of this tool.
-    last_call: Words,
-    /// A call in it that is still to be done.
-    todo: Option<Todo>,
-    /// The result of a call in it contains a text.
-    has_result: Option<ResultOf>,
-    /// Has each spawned teammate reported?
-    all_reported: Option<bool>,
-    /// Has each teammate that was asked to end answered?
-    all_ended: Option<bool>,
-    /// Was any teammate spawned in it?
-    any_spawned: Option<bool>,
-    /// This agent's n-th request; only for what is linear.
-    n: Option<u64>,
-    /// How often the rule may be used.
-    times: Option<u64>,
-    /// The same as `times = 1`.
-    once: bool,
-    /// The request's purpose; `turn` when not given.
-    purpose: Option<String>,
-}
-
-/// One text or a list of them.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(untagged)]
-enum Words {
-    #[default]
-    None,
-    One(String),
-    Many(Vec<String>),
-}
-
-/// Holds while no such call went well and fewer than `tries` were made.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Todo {
-    call: String,
-    #[serde(default = "one_try")]
-    tries: usize,
-    /// What the result must contain to count as well done.
-    ok: Option<String>,
-}
-
-fn one_try() -> usize {
-    1
-}
-
-/// Holds when a call's newest result contains `has` and nothing of `lacks`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResultOf {
-    call: String,
-    has: String,
-    #[serde(default)]
-    lacks: Words,
-}
-
-impl Words {
-    fn list(&self) -> &[String] {
-        match self {
-            Self::None => &[],
-            Self::One(word) => std::slice::from_ref(word),
-            Self::Many(words) => words,
-        }
-    }
-
-    fn patterns(&self) -> Result<Vec<Pattern>, String> {
-        self.list().iter().map(|word| Pattern::new(word)).collect()
-    }
-
-    /// Does one of them hold, or is none given?
-    fn any(&self, holds: impl Fn(&str) -> bool) -> bool {
-        self.list().is_empty() || self.list().iter().any(|word| holds(word))
-    }
-
-    fn all(&self, holds: impl Fn(&str) -> bool) -> bool {
-        self.list().iter().all(|word| holds(word))
-    }
 }
 
 /// What a rule is asked about.
@@ -233,11 +126,11 @@ impl Rule {
         if self.events.is_empty() {
             return Some(Captures::new());
         }
-        let until = self.when.until_call.as_deref().map(CallPattern::new);
+        let until = self.when.until_call.as_deref();
         conversation.user_messages().find_map(|message| {
             let mut places = self.events.iter().flat_map(|pattern| pattern.find_all(message.text));
-            places.find(|captures| match &until {
-                Some(tool) => !message.is_answered_by(tool, captures.values()),
+            places.find(|captures| match until {
+                Some(call) => !message.is_answered_by(&CallPattern::new(&fill(call, captures))),
                 None => !message.is_answered(),
             })
         })
@@ -264,71 +157,6 @@ impl Rule {
         }
         reply
     }
-}
-
-impl When {
-    fn line_holds(&self, conversation: &Conversation) -> bool {
-        let line = conversation.line().unwrap_or_default();
-        let (lower, plain) = (line.to_lowercase(), plain_words(line));
-        self.user.any(|word| lower.contains(&word.to_lowercase()))
-            && self.user_is.any(|word| plain == plain_words(word))
-            && self.line_open.is_none_or(|open| open == conversation.line_is_open())
-    }
-
-    fn work_holds(&self, conversation: &Conversation) -> bool {
-        let stands = |word: &str| conversation.scene().iter().any(|entry| entry.text.contains(word));
-        self.has.all(stands)
-            && self.lacks.all(|word| !stands(word))
-            && self.all_reported.is_none_or(|all| all == conversation.all_reported())
-            && self.all_ended.is_none_or(|all| all == conversation.all_ended())
-            && self.any_spawned.is_none_or(|any| any != conversation.spawned().is_empty())
-    }
-
-    fn calls_hold(&self, conversation: &Conversation) -> bool {
-        let made = |word: &str| {
-            let pattern = CallPattern::new(word);
-            conversation.calls().any(|call| pattern.takes(call))
-        };
-        let is_last =
-            |word: &str| conversation.calls().next_back().is_some_and(|call| CallPattern::new(word).takes(call));
-        let is_result = |word: &str| conversation.last_result().is_some_and(|call| CallPattern::new(word).takes(call));
-        self.after_result.any(is_result)
-            && self.has_call.all(made)
-            && self.lacks_call.all(|word| !made(word))
-            && self.last_call.any(is_last)
-            && self.todo.as_ref().is_none_or(|todo| todo.is_open(conversation))
-            && self.has_result.as_ref().is_none_or(|result| result.holds(conversation))
-    }
-}
-
-impl Todo {
-    fn is_open(&self, conversation: &Conversation) -> bool {
-        let pattern = CallPattern::new(&self.call);
-        let mut tries = 0;
-        for call in conversation.calls().filter(|call| pattern.takes(call)) {
-            let result = call.result.as_deref().unwrap_or_default();
-            if call.went_well() && self.ok.as_ref().is_none_or(|ok| result.contains(ok)) {
-                return false;
-            }
-            tries += 1;
-        }
-        tries < self.tries
-    }
-}
-
-impl ResultOf {
-    fn holds(&self, conversation: &Conversation) -> bool {
-        let pattern = CallPattern::new(&self.call);
-        let newest = conversation.calls().rev().find(|call| pattern.takes(call));
-        newest
-            .and_then(|call| call.result.as_deref())
-            .is_some_and(|result| result.contains(&self.has) && self.lacks.all(|word| !result.contains(word)))
-    }
-}
-
-fn plain_words(text: &str) -> String {
-    let closing = |c: char| c.is_whitespace() || "。！？!?.~～,，".contains(c);
-    text.trim().trim_end_matches(closing).to_lowercase()
 }
 
 fn field<T: for<'de> Deserialize<'de> + Default>(value: Option<Value>, name: &str) -> Result<T, String> {
