@@ -1,14 +1,19 @@
-//! What `s15 demo` runs on: the sample backend, unpacked into a temporary folder, and the scenario that tells its story.
+//! `s15 demo`: the sample backend in a temporary folder, a server that tells a scripted story, and the ordinary program between.
 //!
-//! Knows nothing of terminals or sessions: it only gives the folder and the scenario.
+//! Knows nothing of how a session works: it sets the stage, runs the program on it, and looks at what the server saw.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
+use std::time::Duration;
+
 use tempfile::TempDir;
 
-use crate::scenario::Scenario;
+use crate::cli::Cli;
+use crate::config::{Config, Env, Place, Stage};
+use crate::run::{self, Opening};
+use crate::scenario::{Scenario, ServeOptions, serve};
 
 /// The request that begins the story; `--script` types it.
 pub const DEMO_REQUEST: &str =
@@ -70,6 +75,58 @@ pub fn unpack_sample_into(folder: &Path) -> io::Result<()> {
         fs::write(path, text)?;
     }
     Ok(())
+}
+
+/// The longest random delay of a scripted reply, unless set: enough to see who waits for whom.
+const DELAY_MAX_DEFAULT: Duration = Duration::from_millis(600);
+/// Between two pieces of a scripted text, so that it is seen to grow.
+const PIECE_DELAY: Duration = Duration::from_millis(25);
+/// The name that the scripted replies go by.
+const MODEL: &str = "scripted";
+/// A request of the program's own that a strict server would refuse.
+const EXIT_FAULT: u8 = 1;
+
+const WORDS: &str = "\
+demo: the model's replies are scripted; everything else is real: server, client, tools, files, mail, gates, cargo.
+演示：模型的回复是预先写好的脚本，其余全部真实。示例在临时文件夹里，退出时删除。
+Type 重构 (or: refactor) to begin, then 开始吧 / yes, or 不 / no. Ctrl-D leaves.";
+
+/// Runs the demo; gives the process' exit code. `script`: nobody types, the story's two lines are said by themselves.
+///
+/// # Errors
+/// One clear text for exit code 2: the stage can't be set.
+pub async fn run(cli: &Cli, script: bool, env: Env<'_>, place: &Place) -> Result<u8, String> {
+    let folder =
+        unpack_sample().map_err(|error| format!("the sample can't be put into a temporary folder: {error}"))?;
+    let state = tempfile::tempdir().map_err(|error| format!("no temporary folder can be had: {error}"))?;
+    let number = |name: &str| env(name).and_then(|text| text.parse::<u64>().ok());
+    let options = ServeOptions {
+        seed: number("S15_DEMO_SEED").unwrap_or_else(|| u64::from(std::process::id())),
+        delay_max: number("S15_DEMO_DELAY_MS").map_or(DELAY_MAX_DEFAULT, Duration::from_millis),
+        piece_delay: if script { Duration::ZERO } else { PIECE_DELAY },
+        ..ServeOptions::default()
+    };
+    let server = serve(demo_scenario()?, options).await.map_err(|error| format!("no port on 127.0.0.1: {error}"))?;
+    let stage = Stage {
+        workspace: folder.path().to_owned(),
+        state_dir: state.path().to_owned(),
+        base_url: server.url(),
+        model: MODEL.to_owned(),
+    };
+    let config = Config::for_demo(cli, &stage, env, place).map_err(|error| error.to_string())?;
+    let by_itself = script || !place.stdin_is_terminal || !place.stdout_is_terminal;
+    let lines = vec![DEMO_REQUEST.to_owned(), DEMO_CONFIRMATION.to_owned()];
+    let opening = Opening { words: Some(WORDS.to_owned()), script: by_itself.then_some(lines) };
+    let code = run::run(config, opening).await?;
+    match server.faults().first() {
+        Some(fault) if code == 0 => {
+            use std::io::Write;
+            // Nobody to tell it to changes nothing about the exit code.
+            let _ = writeln!(io::stderr(), "s15: a request that strict servers refuse: {fault}");
+            Ok(EXIT_FAULT)
+        }
+        Some(_) | None => Ok(code),
+    }
 }
 
 #[cfg(test)]

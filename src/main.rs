@@ -4,8 +4,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use s15::cli::Cli;
+use s15::cli::{Cli, Command};
 use s15::config::{Config, Place, process_env};
+use s15::demo;
+use s15::run::{Opening, run};
 
 /// Usage or configuration.
 const EXIT_CONFIGURATION: u8 = 2;
@@ -30,8 +32,14 @@ fn start(cli: &Cli) -> Result<u8, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("the runtime can't be started: {error}"))?;
-    let config = Config::resolve(cli, &process_env, &Place::here()).map_err(|error| error.to_string())?;
-    runtime.block_on(s15::run::run(config))
+    let place = Place::here();
+    match cli.command {
+        Some(Command::Demo { script }) => runtime.block_on(demo::run(cli, script, &process_env, &place)),
+        None => {
+            let config = Config::resolve(cli, &process_env, &place).map_err(|error| error.to_string())?;
+            runtime.block_on(run(config, Opening::default()))
+        }
+    }
 }
 
 /// A panic in a task is caught and told by the session. One in the program's own threads ends it, and must not leave a

@@ -1,6 +1,7 @@
 //! Puts the parts together for one run: a configuration in, an exit code out. Decides nothing about the team.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -15,11 +16,20 @@ use crate::session::{Means, Session, Settings, Source, UserInput, command_names}
 use crate::tools::Workshop;
 use crate::ui::{Front, OutputFormat, Typed, Ui, UiOptions};
 
+/// How a run begins, where it isn't the user who begins it.
+#[derive(Clone, Debug, Default)]
+pub struct Opening {
+    /// Said before anything else.
+    pub words: Option<String>,
+    /// Lines that are said in the user's place, each when the team is quiet; nobody is listened to then.
+    pub script: Option<Vec<String>>,
+}
+
 /// Runs a session from its beginning to its end; gives the process' exit code.
 ///
 /// # Errors
 /// One clear text for exit code 2: the run can't begin, and nothing was sent anywhere.
-pub async fn run(config: Config) -> Result<u8, String> {
+pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
     let id = Uuid::now_v7();
     let lock = WorkspaceLock::take(&config.state_dir, &config.workspace, id);
     let lock_warning = match &lock {
@@ -34,28 +44,37 @@ pub async fn run(config: Config) -> Result<u8, String> {
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
     let (typed, lines) = unbounded_channel();
-    let ui = Ui::start(front(&config.front), &ui_options(&config), typed);
+    let front = if opening.script.is_some() { Front::Pipe } else { front(&config.front) };
+    let ui = Ui::start(front, &ui_options(&config), typed);
     events.subscribe(ui.items());
     // Without a state folder there is no journal; the warning says so.
     let journal = match &lock {
         Ok(_) => Some(Journal::start(folder.clone(), id, &events).map_err(|error| format!("no journal: {error}"))?),
         Err(_) => None,
     };
+    if let Some(text) = opening.words {
+        events.emit(Event::Notice { level: Level::Info, text });
+    }
     begin(&config, id, &client, &events, lock_warning);
 
     let (to_session, user) = unbounded_channel();
     first_lines(&config, &to_session);
     tokio::spawn(forward(lines, to_session.clone()));
-    tokio::spawn(signals(to_session));
+    tokio::spawn(signals(to_session.clone()));
+    let scripted = opening.script.is_some();
+    let next_line = match opening.script {
+        Some(lines) => say_in_turn(lines, to_session, events.clone()),
+        None => ui.next_line(),
+    };
     let means = Means {
         client,
         workshop: Arc::new(workshop),
         events: events.clone(),
         views: Views::new(&config.workspace),
         user,
-        next_line: ui.next_line(),
+        next_line,
     };
-    let code = Session::run(settings(&config, id, folder.join("out")), means).await;
+    let code = Session::run(settings(&config, id, folder.join("out"), scripted), means).await;
     if let Some(journal) = journal {
         journal.close();
     }
@@ -82,7 +101,7 @@ fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, lock_warni
     }
 }
 
-fn settings(config: &Config, id: Uuid, out_dir: std::path::PathBuf) -> Settings {
+fn settings(config: &Config, id: Uuid, out_dir: PathBuf, scripted: bool) -> Settings {
     Settings {
         id,
         workspace: config.workspace.clone(),
@@ -93,9 +112,10 @@ fn settings(config: &Config, id: Uuid, out_dir: std::path::PathBuf) -> Settings 
         turn_calls_max: config.limits.turn_calls_max,
         yes: config.yes,
         source: match config.front {
-            FrontEnd::Terminal => Source::Terminal,
-            FrontEnd::Pipe => Source::Pipe,
             FrontEnd::Print { .. } => Source::Once,
+            FrontEnd::Pipe => Source::Pipe,
+            FrontEnd::Terminal if scripted => Source::Pipe,
+            FrontEnd::Terminal => Source::Terminal,
         },
         surroundings: format!("Workspace: {} ({}).", config.workspace.display(), std::env::consts::OS),
     }
@@ -146,6 +166,22 @@ fn first_lines(config: &Config, session: &UnboundedSender<UserInput>) {
     for input in inputs.chain(only.then_some(UserInput::EndOfInput)) {
         drop(session.send(input));
     }
+}
+
+/// Says the next line of a script each time a line is asked for, and shows it as if it had been typed.
+fn say_in_turn(lines: Vec<String>, session: UnboundedSender<UserInput>, events: Events) -> Box<dyn Fn() + Send> {
+    let lines = Mutex::new(lines.into_iter());
+    Box::new(move || {
+        let next = lines.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let input = match next {
+            Some(text) => {
+                events.emit(Event::Notice { level: Level::Info, text: format!("s15 >> {text}") });
+                UserInput::Line { text, seen: u64::MAX }
+            }
+            None => UserInput::EndOfInput,
+        };
+        drop(session.send(input));
+    })
 }
 
 /// The front end's words in the session's.
