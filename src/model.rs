@@ -7,6 +7,8 @@ mod client;
 mod failure;
 mod history;
 mod reply;
+#[cfg(test)]
+mod tests;
 mod think;
 mod wire;
 

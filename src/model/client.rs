@@ -107,6 +107,11 @@ impl Client {
         &self.inner.settings.base_url
     }
 
+    #[cfg(test)]
+    pub(super) fn inner_settings(&self) -> ClientSettings {
+        self.inner.settings.clone()
+    }
+
     /// One logical call, with its retries.
     ///
     /// # Errors

@@ -81,6 +81,12 @@ impl History {
         &self.messages
     }
 
+    /// The calls of the last reply that have no result yet.
+    #[must_use]
+    pub fn open_calls(&self) -> &[String] {
+        &self.open
+    }
+
     /// The body of a request with this conversation.
     pub(super) fn body<'a>(&'a self, model: &'a str, tools: &'a Value, with_stream_options: bool) -> Body<'a> {
         debug_assert!(self.open.is_empty(), "a request never has an open call");
