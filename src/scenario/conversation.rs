@@ -234,9 +234,10 @@ impl Conversation {
             .filter_map(|line| line.strip_prefix('[')?.split_once("] "))
             .any(|(head, rest)| {
                 let kind = head.split(' ').next().unwrap_or_default();
-                let after = rest.strip_prefix(name);
                 kinds.contains(&kind)
-                    && after.is_some_and(|after| after.is_empty() || after.starts_with([':', ' ']))
+                    && rest
+                        .strip_prefix(name)
+                        .is_some_and(|after| after.starts_with(':'))
             })
     }
 

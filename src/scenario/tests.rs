@@ -305,7 +305,7 @@ fn the_team_is_read_from_the_calls_and_events() {
         "error: not confirmed",
     ));
     history.push(user(
-        "[Team events]\n[result] a: done\n[result] bb: done\n  [result] b: quoted",
+        "[Team events]\n[result] a: done\n[result] bb: done\n[result] b (outside mail): done\n  [result] b: quoted",
     ));
     assert_eq!(asked.text("lead", &history), "wait");
     history.push(user("[Team events]\n[error] b: no"));
