@@ -20,52 +20,22 @@ const SCRIPT: &str = include_str!("../fixtures/scenarios/demo.toml");
 
 /// What the scripted teammates write.
 const EDITS: [(&str, &str); 3] = [
-    (
-        "edits/config.rs",
-        include_str!("../fixtures/edits/config.rs"),
-    ),
+    ("edits/config.rs", include_str!("../fixtures/edits/config.rs")),
     ("edits/auth.rs", include_str!("../fixtures/edits/auth.rs")),
-    (
-        "edits/regression.rs",
-        include_str!("../fixtures/edits/regression.rs"),
-    ),
+    ("edits/regression.rs", include_str!("../fixtures/edits/regression.rs")),
 ];
 
 /// The sample, by its paths when unpacked. Some have other names in the repo, where a manifest in a folder below
 /// would keep that folder out of the package.
 const SAMPLE: [(&str, &str); 8] = [
-    (
-        "Cargo.toml",
-        include_str!("../fixtures/sample-backend/Cargo.toml.txt"),
-    ),
-    (
-        ".gitignore",
-        include_str!("../fixtures/sample-backend/gitignore.txt"),
-    ),
-    (
-        "backend.conf",
-        include_str!("../fixtures/sample-backend/backend.conf"),
-    ),
-    (
-        "src/lib.rs",
-        include_str!("../fixtures/sample-backend/src/lib.rs"),
-    ),
-    (
-        "src/main.rs",
-        include_str!("../fixtures/sample-backend/src/main.rs"),
-    ),
-    (
-        "src/config.rs",
-        include_str!("../fixtures/sample-backend/src/config.rs"),
-    ),
-    (
-        "src/auth.rs",
-        include_str!("../fixtures/sample-backend/src/auth.rs"),
-    ),
-    (
-        "tests/basic.rs",
-        include_str!("../fixtures/sample-backend/tests/basic.rs"),
-    ),
+    ("Cargo.toml", include_str!("../fixtures/sample-backend/Cargo.toml.txt")),
+    (".gitignore", include_str!("../fixtures/sample-backend/gitignore.txt")),
+    ("backend.conf", include_str!("../fixtures/sample-backend/backend.conf")),
+    ("src/lib.rs", include_str!("../fixtures/sample-backend/src/lib.rs")),
+    ("src/main.rs", include_str!("../fixtures/sample-backend/src/main.rs")),
+    ("src/config.rs", include_str!("../fixtures/sample-backend/src/config.rs")),
+    ("src/auth.rs", include_str!("../fixtures/sample-backend/src/auth.rs")),
+    ("tests/basic.rs", include_str!("../fixtures/sample-backend/tests/basic.rs")),
 ];
 
 /// The demo's scenario.

@@ -1,9 +1,29 @@
-//! x
+//! `s15`: a lead agent, its team, and the runtime that delivers their mail, keeps their lifecycles and holds their gates.
+//!
+//! The modules in reading order, from what decides to what merely does:
+//!
+//! * [`protocol`]: names, messages, requests, gate, work, proposal. Pure: no I/O, no clock, no await.
+//! * [`event`]: the closed set of all that can be shown or journaled.
+//! * [`session`]: the one owner of the team's state; every input ends here.
+//! * `agent`: the one loop that lead and teammates share.
+//! * [`model`], [`tools`], [`mail`], [`journal`]: what the loop reaches the world through.
+//! * [`scenario`]: the scripted model server behind the demo and the tests.
+//! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
+//! * [`cli`], [`config`], [`lock`], [`run`]: what was typed, what it means, and how the parts are put together.
+
+mod agent;
+pub mod cli;
+pub mod config;
+pub mod demo;
 pub mod event;
 pub mod journal;
+pub mod lock;
 pub mod mail;
 pub mod model;
+mod private;
 pub mod protocol;
+pub mod run;
 pub mod scenario;
+pub mod session;
 pub mod tools;
 pub mod ui;

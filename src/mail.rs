@@ -116,23 +116,10 @@ impl Post {
     ) -> Message {
         let now = Uuid::now_v7();
         // A clock that stands or jumps back must not reorder mail.
-        let id = if now > self.last_id {
-            now
-        } else {
-            Uuid::from_u128(self.last_id.as_u128() + 1)
-        };
+        let id = if now > self.last_id { now } else { Uuid::from_u128(self.last_id.as_u128() + 1) };
         self.last_id = id;
         let timestamp = format!("{:.3}", jiff::Timestamp::now());
-        Message {
-            id,
-            session: self.session,
-            from: from.clone(),
-            to: to.clone(),
-            kind,
-            content,
-            metadata,
-            timestamp,
-        }
+        Message { id, session: self.session, from: from.clone(), to: to.clone(), kind, content, metadata, timestamp }
     }
 
     /// Sends messages to one reader in one write. On success they are issued: held in memory until acknowledged.
@@ -140,18 +127,12 @@ impl Post {
     /// # Errors
     /// The file can't be written; nothing was sent.
     pub fn send(&mut self, batch: Vec<Message>) -> Result<(), MailError> {
-        let Some(first) = batch.first() else {
-            return Ok(());
-        };
+        let Some(first) = batch.first() else { return Ok(()) };
         let to = first.to.clone();
-        debug_assert!(
-            batch.iter().all(|message| message.to == to),
-            "one reader a batch"
-        );
+        debug_assert!(batch.iter().all(|message| message.to == to), "one reader a batch");
         let mut lines = Vec::new();
         for message in &batch {
-            serde_json::to_writer(&mut lines, message)
-                .map_err(|error| MailError::new(self.folder.path(), &error))?;
+            serde_json::to_writer(&mut lines, message).map_err(|error| MailError::new(self.folder.path(), &error))?;
             lines.push(b'\n');
         }
         self.prepare()?;
@@ -161,10 +142,7 @@ impl Post {
             if written {
                 reader.expected.insert(message.id);
             }
-            reader.outstanding.push(Outstanding {
-                message,
-                drained: false,
-            });
+            reader.outstanding.push(Outstanding { message, drained: false });
         }
         Ok(())
     }
@@ -178,10 +156,7 @@ impl Post {
             drain.mail.push(Mail::Inside(one.message.clone()));
         }
         if self.folder.path().is_dir() {
-            if let Err(error) = self
-                .folder
-                .claim(name, &mut reader.live, &mut reader.claims)
-            {
+            if let Err(error) = self.folder.claim(name, &mut reader.live, &mut reader.claims) {
                 drain.trouble = Some(error.to_string());
             }
             self.read_files(name, &mut drain);
@@ -190,18 +165,11 @@ impl Post {
     }
 
     fn read_files(&mut self, name: &AgentName, drain: &mut Drain) {
-        let Some(reader) = self.readers.get_mut(name) else {
-            return;
-        };
+        let Some(reader) = self.readers.get_mut(name) else { return };
         let mut old: HashMap<Uuid, usize> = HashMap::new();
         let folder = &self.folder;
         let session = self.session;
-        let Reader {
-            expected,
-            live,
-            claims,
-            ..
-        } = reader;
+        let Reader { expected, live, claims, .. } = reader;
         let mailbox = files::file_name(name);
         let mut take = |place: &str, offset: u64, bytes: &[u8]| -> bool {
             match parse::line(bytes, session) {
@@ -214,17 +182,11 @@ impl Post {
                 }
                 Line::Bad(reason) => {
                     folder.quarantine(name, bytes, &reason);
-                    drain.set_aside.push(SetAside {
-                        mailbox: mailbox.clone(),
-                        reason,
-                    });
+                    drain.set_aside.push(SetAside { mailbox: mailbox.clone(), reason });
                     false
                 }
                 Line::Issued(_) | Line::Outside(_) => {
-                    let key = MailKey::Outside {
-                        claim: place.to_owned(),
-                        offset,
-                    };
+                    let key = MailKey::Outside { claim: place.to_owned(), offset };
                     drain.mail.push(Mail::Outside(parse::outside(bytes, key)));
                     true
                 }
@@ -235,9 +197,7 @@ impl Post {
             claim.read(&mut room, &mut take);
         }
         live.read_in_place(&self.folder.mailbox(name), &mut room, &mut take);
-        reader
-            .claims
-            .retain_mut(|claim| !claim.finished(&self.folder, name));
+        reader.claims.retain_mut(|claim| !claim.finished(&self.folder, name));
         if !old.is_empty() {
             let count: usize = old.values().sum();
             drain.trouble = Some(format!(
@@ -251,19 +211,11 @@ impl Post {
     /// # Errors
     /// None at present: a file that can't be removed is tried again at the next drain.
     pub fn acknowledge(&mut self, name: &AgentName, keys: &[MailKey]) -> Result<(), MailError> {
-        let Some(reader) = self.readers.get_mut(name) else {
-            return Ok(());
-        };
+        let Some(reader) = self.readers.get_mut(name) else { return Ok(()) };
         let keys: HashSet<&MailKey> = keys.iter().collect();
-        reader
-            .outstanding
-            .retain(|one| !keys.contains(&MailKey::Inside(one.message.id)));
+        reader.outstanding.retain(|one| !keys.contains(&MailKey::Inside(one.message.id)));
         for key in keys {
-            if let MailKey::Outside {
-                claim: place,
-                offset,
-            } = key
-            {
+            if let MailKey::Outside { claim: place, offset } = key {
                 reader.live.acknowledge(place, *offset);
                 for claim in &mut reader.claims {
                     claim.acknowledge(place, *offset);
@@ -271,30 +223,20 @@ impl Post {
             }
         }
         let folder = &self.folder;
-        reader
-            .claims
-            .retain_mut(|claim| !claim.finished(folder, name));
+        reader.claims.retain_mut(|claim| !claim.finished(folder, name));
         Ok(())
     }
 
     /// The reader has ended: its inside mail that was not acknowledged is taken back.
     pub fn withdraw(&mut self, name: &AgentName) -> Vec<Message> {
-        let Some(reader) = self.readers.get_mut(name) else {
-            return Vec::new();
-        };
-        reader
-            .outstanding
-            .drain(..)
-            .map(|one| one.message)
-            .collect()
+        let Some(reader) = self.readers.get_mut(name) else { return Vec::new() };
+        reader.outstanding.drain(..).map(|one| one.message).collect()
     }
 
     /// Inside messages that were sent and not yet drained.
     #[must_use]
     pub fn waiting(&self, name: &AgentName) -> usize {
-        self.readers.get(name).map_or(0, |reader| {
-            reader.outstanding.iter().filter(|one| !one.drained).count()
-        })
+        self.readers.get(name).map_or(0, |reader| reader.outstanding.iter().filter(|one| !one.drained).count())
     }
 
     /// Whose mailbox holds something that was not drained? A cheap look: no file is opened.

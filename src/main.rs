@@ -1,1 +1,47 @@
-fn main() {}
+//! Arguments in, exit code out. The only place that ends the process.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use s15::cli::Cli;
+use s15::config::{Config, Place, process_env};
+
+/// Usage or configuration.
+const EXIT_CONFIGURATION: u8 = 2;
+/// Threads that carry the tasks; each task is short or waits.
+const WORKERS: usize = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    restore_terminal_on_panic();
+    let code = start(&cli).unwrap_or_else(|refusal| {
+        // Nobody to tell it to changes nothing about the exit code.
+        let _ = writeln!(std::io::stderr(), "s15: {refusal}");
+        EXIT_CONFIGURATION
+    });
+    // Threads that wait for a key or a pipe must not keep the process alive.
+    std::process::exit(i32::from(code))
+}
+
+fn start(cli: &Cli) -> Result<u8, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("the runtime can't be started: {error}"))?;
+    let config = Config::resolve(cli, &process_env, &Place::here()).map_err(|error| error.to_string())?;
+    runtime.block_on(s15::run::run(config))
+}
+
+/// A panic in a task is caught and told by the session. One in the program's own threads ends it, and must not leave a
+/// terminal without echo.
+fn restore_terminal_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        if thread.name().is_some_and(|name| name != "tokio-rt-worker") {
+            s15::ui::restore_terminal();
+            let _ = writeln!(std::io::stderr(), "s15: internal fault in {:?}: {panic}", thread.name());
+        }
+    }));
+}

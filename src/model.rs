@@ -8,6 +8,7 @@ mod failure;
 mod history;
 mod reply;
 mod think;
+mod wire;
 
 use std::fmt;
 use std::time::Duration;
@@ -104,7 +105,10 @@ impl Secret {
     pub fn new(key: &str) -> Result<Self, String> {
         let key = key.trim();
         if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
-            return Err("the API key is empty or has characters that no key has (a line break?); set OPENAI_API_KEY anew".to_owned());
+            return Err(
+                "the API key is empty or has characters that no key has (a line break?); set OPENAI_API_KEY anew"
+                    .to_owned(),
+            );
         }
         Ok(Self(key.to_owned()))
     }

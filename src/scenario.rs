@@ -85,37 +85,14 @@ impl Scenario {
         } else {
             toml::from_str(text).map_err(|e| format!("the scenario is no valid TOML: {e}"))?
         };
-        if let Some(key) = value
-            .keys()
-            .find(|key| !["rule", "fallback"].contains(&key.as_str()))
-        {
-            return Err(format!(
-                "the scenario has an unknown key {key:?} (known: rule, fallback)"
-            ));
+        if let Some(key) = value.keys().find(|key| !["rule", "fallback"].contains(&key.as_str())) {
+            return Err(format!("the scenario has an unknown key {key:?} (known: rule, fallback)"));
         }
-        let file = |name: &str| {
-            files
-                .iter()
-                .find(|file| file.0 == name)
-                .map(|file| file.1.to_owned())
-        };
+        let file = |name: &str| files.iter().find(|file| file.0 == name).map(|file| file.1.to_owned());
         let mut rules = Vec::new();
-        for (index, rule) in value
-            .get("rule")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
-            let name = rule
-                .get("name")
-                .and_then(Value::as_str)
-                .map(|name| format!(" ({name})"))
-                .unwrap_or_default();
-            rules.push(
-                Rule::new(rule, &file)
-                    .map_err(|fault| format!("rule {}{name}: {fault}", index + 1))?,
-            );
+        for (index, rule) in value.get("rule").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let name = rule.get("name").and_then(Value::as_str).map(|name| format!(" ({name})")).unwrap_or_default();
+            rules.push(Rule::new(rule, &file).map_err(|fault| format!("rule {}{name}: {fault}", index + 1))?);
         }
         let fallbacks = match value.get("fallback") {
             Some(Value::Object(texts)) => texts.clone().into_iter().collect(),
@@ -129,10 +106,7 @@ impl Scenario {
     }
 
     fn fallback(&self, agent: &str, conversation: &Conversation) -> Reply {
-        let text = self
-            .fallbacks
-            .get(agent)
-            .or_else(|| self.fallbacks.get("*"));
+        let text = self.fallbacks.get(agent).or_else(|| self.fallbacks.get("*"));
         match text.map(|text| rule::in_language(text, conversation.is_chinese())) {
             Some(Value::String(text)) => Reply::of_text(&text),
             Some(_) | None => Reply::of_text(FALLBACK_DEFAULT),

@@ -20,9 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::protocol::Effect;
 
-pub use arguments::{
-    BashArgs, EditFileArgs, GlobArgs, GrepArgs, MemberArgs, ReadFileArgs, TeamCall, WriteFileArgs,
-};
+pub use arguments::{BashArgs, EditFileArgs, GlobArgs, GrepArgs, MemberArgs, ReadFileArgs, TeamCall, WriteFileArgs};
 pub use spec::{PROPOSE_TEAM, definitions};
 pub use workshop::Workshop;
 
@@ -50,21 +48,11 @@ pub struct Output {
 impl Output {
     pub(crate) fn done(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self {
-            ok: true,
-            text: if text.is_empty() {
-                "(no output)".to_owned()
-            } else {
-                text
-            },
-        }
+        Self { ok: true, text: if text.is_empty() { "(no output)".to_owned() } else { text } }
     }
 
     pub(crate) fn error(text: impl std::fmt::Display) -> Self {
-        Self {
-            ok: false,
-            text: format!("error: {text}"),
-        }
+        Self { ok: false, text: format!("error: {text}") }
     }
 }
 
@@ -100,10 +88,7 @@ pub enum LocalCall {
 /// A text for the model that begins with `error:`: the tool is not this role's, or what is wrong with the arguments.
 pub fn parse(role: Role, name: &str, arguments: Map<String, Value>) -> Result<Call, String> {
     let Some(spec) = spec::find(role, name) else {
-        return Err(format!(
-            "error: there is no tool {name:?}; the tools are: {}",
-            spec::names(role).join(", ")
-        ));
+        return Err(format!("error: there is no tool {name:?}; the tools are: {}", spec::names(role).join(", ")));
     };
     (spec.parse)(arguments).map_err(|why| format!("error: {name}: {why}"))
 }
@@ -133,9 +118,7 @@ impl Call {
         match self {
             Self::Local(LocalCall::Bash(_)) => Effect::Execute,
             Self::Local(LocalCall::WriteFile(_) | LocalCall::EditFile(_)) => Effect::Write,
-            Self::Local(LocalCall::ReadFile(_) | LocalCall::Glob(_) | LocalCall::Grep(_)) => {
-                Effect::Read
-            }
+            Self::Local(LocalCall::ReadFile(_) | LocalCall::Glob(_) | LocalCall::Grep(_)) => Effect::Read,
             Self::Team(_) => Effect::Team,
         }
     }
@@ -152,11 +135,7 @@ impl Call {
             Self::Local(LocalCall::Grep(call)) => call.pattern.clone(),
             Self::Team(call) => call.summary(),
         };
-        let line: String = text
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .take(200)
-            .collect();
+        let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
         line.trim().to_owned()
     }
 }

@@ -96,32 +96,19 @@ pub struct Ui {
 
 impl Ui {
     /// Starts the threads. A terminal that can't be used as one is treated as a pipe.
-    pub fn start(front: Front, options: UiOptions, typed: UnboundedSender<Typed>) -> Self {
+    pub fn start(front: Front, options: &UiOptions, typed: UnboundedSender<Typed>) -> Self {
         let shared = Arc::new(Shared::default());
         let (items, queue) = unbounded_channel();
         let (next_line, asked) = std::sync::mpsc::channel();
-        let style = Style {
-            color: options.color,
-            width: terminal::width(front),
-        };
+        let style = Style { color: options.color, width: terminal::width(front) };
         let front = match front {
             Front::Terminal => {
                 terminal::remember();
-                match prompt::Prompt::new(
-                    &options,
-                    Arc::clone(&shared),
-                    typed.clone(),
-                    items.clone(),
-                ) {
+                match prompt::Prompt::new(options, Arc::clone(&shared), typed.clone(), items.clone()) {
                     Ok((prompt, out)) => {
                         let printer = spawn_printer(out, style, queue, shared);
                         spawn("prompt", move || prompt.run());
-                        return Self {
-                            items,
-                            printer,
-                            next_line,
-                            front,
-                        };
+                        return Self { items, printer, next_line, front };
                     }
                     Err(_) => Front::Pipe,
                 }
@@ -133,12 +120,7 @@ impl Ui {
         }
         let out = printer::Out::Streams(front);
         let printer = spawn_printer(out, style, queue, shared);
-        Self {
-            items,
-            printer,
-            next_line,
-            front,
-        }
+        Self { items, printer, next_line, front }
     }
 
     /// Where items go to be shown, in the order of their numbers.

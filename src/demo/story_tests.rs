@@ -19,39 +19,19 @@ fn every_order_of_events_ends_with_the_summary() {
         let mut story = told(seed);
         story.run();
         let said = story.said();
-        assert!(
-            said.last().unwrap().contains("【总结】重构完成"),
-            "seed {seed}: {said:?}"
-        );
-        assert_eq!(
-            said.iter().filter(|text| text.contains("【总结】")).count(),
-            1,
-            "seed {seed}"
-        );
+        assert!(said.last().unwrap().contains("【总结】重构完成"), "seed {seed}: {said:?}");
+        assert_eq!(said.iter().filter(|text| text.contains("【总结】")).count(), 1, "seed {seed}");
         assert!(story.team_has_ended(), "seed {seed}");
         assert_eq!(story.clerk.unmatched(), Vec::<String>::new(), "seed {seed}");
-        for (at, path) in [
-            (0, "src/config.rs"),
-            (1, "src/auth.rs"),
-            (2, "tests/regression.rs"),
-        ] {
+        for (at, path) in [(0, "src/config.rs"), (1, "src/auth.rs"), (2, "tests/regression.rs")] {
             assert_eq!(story.file(path), EDITS[at].1, "seed {seed}");
         }
-        assert!(
-            story
-                .file("tests/basic.rs")
-                .contains("fn a_line_without_equals_is_refused()")
-        );
-        let plans = story.agents["auth"].history.iter().filter(|message| {
-            message["content"]
-                .as_str()
-                .is_some_and(|text| text.starts_with("[Plan "))
-        });
-        assert_eq!(
-            plans.count(),
-            2,
-            "seed {seed}: one plan rejected, one approved"
-        );
+        assert!(story.file("tests/basic.rs").contains("fn a_line_without_equals_is_refused()"));
+        let plans = story.agents["auth"]
+            .history
+            .iter()
+            .filter(|message| message["content"].as_str().is_some_and(|text| text.starts_with("[Plan ")));
+        assert_eq!(plans.count(), 2, "seed {seed}: one plan rejected, one approved");
     }
 }
 
@@ -63,11 +43,7 @@ fn the_story_with_real_tests_at_its_end() {
         format!("{text}exit code: {}", i32::from(!ok))
     };
     story.run();
-    assert!(
-        story.said().last().unwrap().contains("【总结】重构完成"),
-        "{:?}",
-        story.said()
-    );
+    assert!(story.said().last().unwrap().contains("【总结】重构完成"), "{:?}", story.said());
     let (ok, text) = cargo_test(story.folder.path());
     assert!(ok && text.contains("10 passed"), "{text}");
 }
@@ -79,14 +55,8 @@ fn tests_that_fail_are_not_called_passing() {
         story.bash = |_| TESTS_FAIL.to_owned();
         story.run();
         let said = story.said();
-        assert!(
-            said.last().unwrap().contains("没有通过"),
-            "seed {seed}: {said:?}"
-        );
-        assert!(
-            !said.iter().any(|text| text.contains("重构完成")),
-            "seed {seed}: {said:?}"
-        );
+        assert!(said.last().unwrap().contains("没有通过"), "seed {seed}: {said:?}");
+        assert!(!said.iter().any(|text| text.contains("重构完成")), "seed {seed}: {said:?}");
         assert!(story.team_has_ended());
     }
 }
@@ -98,10 +68,7 @@ fn a_teammate_that_fails_is_named_and_the_rest_ends_well() {
         story.failing = Some("config");
         story.run();
         let said = story.said();
-        assert!(
-            said.last().unwrap().contains("并非全部完成"),
-            "seed {seed}: {said:?}"
-        );
+        assert!(said.last().unwrap().contains("并非全部完成"), "seed {seed}: {said:?}");
         assert!(story.team_has_ended());
     }
 }
@@ -112,15 +79,7 @@ fn a_member_that_the_user_dropped_is_not_waited_for() {
         let mut story = told(seed);
         story.confirmed = vec!["config", "auth"];
         story.run();
-        assert!(
-            story
-                .said()
-                .last()
-                .unwrap()
-                .contains("【总结】你确认的队友"),
-            "{:?}",
-            story.said()
-        );
+        assert!(story.said().last().unwrap().contains("【总结】你确认的队友"), "{:?}", story.said());
         assert!(story.team_has_ended());
     }
 }
@@ -131,11 +90,7 @@ fn a_gate_that_the_user_closed_is_kept_by_all() {
         let mut story = told(seed);
         story.plan_for_all = true;
         story.run();
-        assert!(
-            story.said().last().unwrap().contains("【总结】重构完成"),
-            "{:?}",
-            story.said()
-        );
+        assert!(story.said().last().unwrap().contains("【总结】重构完成"), "{:?}", story.said());
     }
 }
 
@@ -152,11 +107,7 @@ fn a_no_starts_nothing_and_can_be_taken_back() {
     story.run();
     story.line("yes");
     story.run();
-    assert!(
-        story.said().last().unwrap().contains("【总结】重构完成"),
-        "{:?}",
-        story.said()
-    );
+    assert!(story.said().last().unwrap().contains("【总结】重构完成"), "{:?}", story.said());
 }
 
 #[test]
@@ -164,11 +115,7 @@ fn nobody_confirmed_means_nobody_is_said_to_work() {
     let mut story = told(3);
     story.confirmed = Vec::new();
     story.run();
-    assert!(
-        story.said().last().unwrap().contains("没有启动任何队友"),
-        "{:?}",
-        story.said()
-    );
+    assert!(story.said().last().unwrap().contains("没有启动任何队友"), "{:?}", story.said());
 }
 
 #[test]
@@ -176,32 +123,20 @@ fn unknown_lines_get_an_honest_answer_at_any_time() {
     for seed in 0..30 {
         let mut story = told(seed);
         let words = "今天天气怎么样？";
-        story.agent("lead").under_way.push(Mail {
-            text: format!("line:{words}"),
-            wakes: true,
-        });
+        story.agent("lead").under_way.push(Mail { text: format!("line:{words}"), wakes: true });
         story.run();
         let said = story.said();
-        assert!(
-            said.iter().any(|text| text.contains("这是演示")),
-            "seed {seed}: {said:?}"
-        );
+        assert!(said.iter().any(|text| text.contains("这是演示")), "seed {seed}: {said:?}");
         let lead = &story.agents["lead"].history;
         assert!(lead.iter().any(|message| {
-            message["content"]
-                .as_str()
-                .is_some_and(|text| text.contains("【总结】重构完成"))
+            message["content"].as_str().is_some_and(|text| text.contains("【总结】重构完成"))
         }));
         assert!(story.team_has_ended());
     }
     let mut story = Story::new(0);
     story.line("hello");
     story.run();
-    assert!(
-        story.said()[0].contains("This is the demo"),
-        "{:?}",
-        story.said()
-    );
+    assert!(story.said()[0].contains("This is the demo"), "{:?}", story.said());
 }
 
 #[test]
@@ -213,18 +148,10 @@ fn the_story_can_be_told_twice_and_in_english() {
             story.run();
             story.line("ok");
             story.run();
-            assert!(
-                story.said().last().unwrap().contains("[Summary]"),
-                "seed {seed}: {:?}",
-                story.said()
-            );
+            assert!(story.said().last().unwrap().contains("[Summary]"), "seed {seed}: {:?}", story.said());
             assert!(story.team_has_ended());
         }
-        let summaries = story
-            .said()
-            .iter()
-            .filter(|text| text.contains("The refactoring is done"))
-            .count();
+        let summaries = story.said().iter().filter(|text| text.contains("The refactoring is done")).count();
         assert_eq!(summaries, 2, "seed {seed}: {:?}", story.said());
     }
 }

@@ -16,10 +16,7 @@ pub(super) fn cargo_test(folder: &Path) -> (bool, String) {
         .output()
         .expect("cargo runs: it runs this test");
     let text = [output.stdout, output.stderr].concat();
-    (
-        output.status.success(),
-        String::from_utf8_lossy(&text).into_owned(),
-    )
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
 #[test]
@@ -33,12 +30,7 @@ fn the_sample_passes_its_tests_in_every_mix_of_old_and_new() {
     let [config, auth, regression] = EDITS;
     let originals = [SAMPLE[5].1, SAMPLE[6].1];
     // Gray code: each step changes one file, as a teammate would.
-    let mixes = [
-        (originals[0], originals[1]),
-        (config.1, originals[1]),
-        (config.1, auth.1),
-        (originals[0], auth.1),
-    ];
+    let mixes = [(originals[0], originals[1]), (config.1, originals[1]), (config.1, auth.1), (originals[0], auth.1)];
     let (ok, text) = cargo_test(folder.path());
     assert!(ok && text.contains("3 passed"), "{text}");
     fs::write(folder.path().join("tests/regression.rs"), regression.1).unwrap();
@@ -46,9 +38,6 @@ fn the_sample_passes_its_tests_in_every_mix_of_old_and_new() {
         fs::write(folder.path().join("src/config.rs"), config).unwrap();
         fs::write(folder.path().join("src/auth.rs"), auth).unwrap();
         let (ok, text) = cargo_test(folder.path());
-        assert!(
-            ok && text.contains("10 passed") && !text.contains("warning"),
-            "{text}"
-        );
+        assert!(ok && text.contains("10 passed") && !text.contains("warning"), "{text}");
     }
 }

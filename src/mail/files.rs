@@ -1,4 +1,5 @@
 //! The files behind the mailboxes: append, claim, read on, let go. Nothing here loses a byte that somebody else may still write.
+#![allow(unsafe_code, reason = "system calls without a safe wrapper; each says why it is sound")]
 
 use std::collections::HashSet;
 use std::fmt;
@@ -59,10 +60,7 @@ pub(super) fn file_name(name: &AgentName) -> String {
 
 /// Bytes in a regular file; 0 for anything else.
 pub(super) fn length(path: &Path) -> u64 {
-    path.symlink_metadata()
-        .ok()
-        .filter(std::fs::Metadata::is_file)
-        .map_or(0, |metadata| metadata.len())
+    path.symlink_metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |metadata| metadata.len())
 }
 
 impl Folder {
@@ -80,19 +78,13 @@ impl Folder {
 
     /// Makes what is missing. Links in place of the folders are refused: mail stays in the workspace.
     pub(super) fn make(&self) -> Result<(), MailError> {
-        for folder in [
-            self.path.clone(),
-            self.path.join(CLAIMED),
-            self.path.join(QUARANTINE),
-            self.path.join(LOCKS),
-        ] {
+        for folder in [self.path.clone(), self.path.join(CLAIMED), self.path.join(QUARANTINE), self.path.join(LOCKS)] {
             match folder.symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
                 Ok(_) => return Err(MailError::new(&folder, &"is no folder; remove it")),
-                Err(_) => DirBuilder::new()
-                    .mode(0o700)
-                    .create(&folder)
-                    .map_err(|error| MailError::new(&folder, &error))?,
+                Err(_) => {
+                    DirBuilder::new().mode(0o700).create(&folder).map_err(|error| MailError::new(&folder, &error))?;
+                }
             }
         }
         let ignore = self.path.join(".gitignore");
@@ -104,20 +96,14 @@ impl Folder {
 
     /// Files that an earlier run had claimed and not finished, by reader.
     pub(super) fn leftovers(&self) -> Vec<(AgentName, Claim)> {
-        let Ok(entries) = std::fs::read_dir(self.path.join(CLAIMED)) else {
-            return Vec::new();
-        };
+        let Ok(entries) = std::fs::read_dir(self.path.join(CLAIMED)) else { return Vec::new() };
         let mut found: Vec<_> = entries
             .filter_map(Result::ok)
             .filter_map(|entry| {
                 let path = entry.path();
                 let stem = path.file_stem()?.to_str()?;
                 let name = AgentName::parse(stem.split_once('.')?.0).ok()?;
-                entry
-                    .file_type()
-                    .ok()?
-                    .is_file()
-                    .then(|| (name, Claim::new(path.clone(), 0, HashSet::new())))
+                entry.file_type().ok()?.is_file().then(|| (name, Claim::new(path.clone(), 0, HashSet::new())))
             })
             .collect();
         found.sort_by(|a, b| a.1.path.cmp(&b.1.path));
@@ -151,37 +137,21 @@ impl Folder {
             Ok(_) | Err(_) => {
                 // Take back a piece that was written, unless somebody has written behind it.
                 let count = written.as_ref().ok().copied().unwrap_or(0) as u64;
-                if count > 0
-                    && file
-                        .metadata()
-                        .is_ok_and(|now| now.len() == before.len() + count)
-                {
+                if count > 0 && file.metadata().is_ok_and(|now| now.len() == before.len() + count) {
                     file.set_len(before.len()).map_err(|error| fail(&error))?;
                 }
-                Err(fail(&written.err().unwrap_or_else(|| {
-                    io::Error::from(io::ErrorKind::StorageFull)
-                })))
+                Err(fail(&written.err().unwrap_or_else(|| io::Error::from(io::ErrorKind::StorageFull))))
             }
         }
     }
 
     /// Moves a mailbox aside for reading. One that ends in an unfinished line stays where its writer will find it, and is read in
     /// place, until the line is finished or known to be dead.
-    pub(super) fn claim(
-        &self,
-        name: &AgentName,
-        live: &mut Live,
-        claims: &mut Vec<Claim>,
-    ) -> Result<(), MailError> {
+    pub(super) fn claim(&self, name: &AgentName, live: &mut Live, claims: &mut Vec<Claim>) -> Result<(), MailError> {
         let path = self.mailbox(name);
-        let Ok(metadata) = path.symlink_metadata() else {
-            return Ok(());
-        };
+        let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
         if !metadata.is_file() {
-            return Err(MailError::new(
-                &path,
-                &"is no regular file; remove it, or its reader gets no outside mail",
-            ));
+            return Err(MailError::new(&path, &"is no regular file; remove it, or its reader gets no outside mail"));
         }
         if metadata.len() == 0 {
             return Ok(());
@@ -189,19 +159,13 @@ impl Folder {
         self.make()?;
         let _lock = self.lock(name)?;
         let Ok(file) = open(&path) else { return Ok(()) };
-        let metadata = file
-            .metadata()
-            .map_err(|error| MailError::new(&path, &error))?;
+        let metadata = file.metadata().map_err(|error| MailError::new(&path, &error))?;
         live.meet(&metadata);
-        let torn =
-            ends_torn(&file, metadata.len()).map_err(|error| MailError::new(&path, &error))?;
+        let torn = ends_torn(&file, metadata.len()).map_err(|error| MailError::new(&path, &error))?;
         if torn && !live.is_dead() {
             return Ok(());
         }
-        let claimed = self
-            .path
-            .join(CLAIMED)
-            .join(format!("{name}.{}.jsonl", Uuid::now_v7()));
+        let claimed = self.path.join(CLAIMED).join(format!("{name}.{}.jsonl", Uuid::now_v7()));
         std::fs::rename(&path, &claimed).map_err(|error| MailError::new(&path, &error))?;
         let former = std::mem::take(live);
         claims.push(Claim::new(claimed, former.offset, former.unacknowledged));
@@ -222,12 +186,8 @@ impl Folder {
 
     fn keep(&self, file: &str, line: &[u8]) -> io::Result<()> {
         let path = self.path.join(QUARANTINE).join(file);
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)?;
+        let mut file =
+            OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)?;
         file.write_all(&[line, b"\n"].concat())
     }
 
@@ -246,13 +206,10 @@ impl Folder {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    std::thread::sleep(Duration::from_micros(200))
+                    std::thread::sleep(Duration::from_micros(200));
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(MailError::new(
-                        &path,
-                        &"another process has held this lock for too long",
-                    ));
+                    return Err(MailError::new(&path, &"another process has held this lock for too long"));
                 }
                 Err(TryLockError::Error(error)) => return Err(MailError::new(&path, &error)),
             }
@@ -261,10 +218,7 @@ impl Folder {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
+    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
 fn ends_torn(file: &File, length: u64) -> io::Result<bool> {
@@ -290,10 +244,7 @@ impl Live {
     /// Notes which file stands there now, and since when it has not grown.
     fn meet(&mut self, metadata: &std::fs::Metadata) {
         if self.inode != metadata.ino() || metadata.len() < self.offset {
-            *self = Self {
-                inode: metadata.ino(),
-                ..Self::default()
-            };
+            *self = Self { inode: metadata.ino(), ..Self::default() };
         }
         if self.torn.is_none_or(|(length, _)| length != metadata.len()) {
             self.torn = Some((metadata.len(), Instant::now()));
@@ -302,16 +253,13 @@ impl Live {
 
     /// Has an unfinished line rested for too long?
     fn is_dead(&self) -> bool {
-        self.torn
-            .is_some_and(|(_, since)| since.elapsed() >= TORN_GRACE)
+        self.torn.is_some_and(|(_, since)| since.elapsed() >= TORN_GRACE)
     }
 
     pub(super) fn has_more(&self, path: &Path) -> bool {
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_file() && metadata.ino() == self.inode => {
-                let resting = self
-                    .torn
-                    .is_some_and(|(length, _)| length == metadata.len());
+                let resting = self.torn.is_some_and(|(length, _)| length == metadata.len());
                 metadata.len() > self.offset && (!resting || self.is_dead())
             }
             Ok(metadata) => metadata.is_file() && metadata.len() > 0,
@@ -321,19 +269,9 @@ impl Live {
 
     pub(super) fn read_in_place(&mut self, path: &Path, room: &mut usize, take: &mut Take<'_>) {
         let Ok(file) = open(path) else { return };
-        if file
-            .metadata()
-            .is_ok_and(|metadata| metadata.is_file() && metadata.ino() == self.inode)
-        {
+        if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.ino() == self.inode) {
             let place = format!("live-{}", self.inode);
-            read_on(
-                &file,
-                &place,
-                &mut self.offset,
-                room,
-                &mut self.unacknowledged,
-                take,
-            );
+            read_on(&file, &place, &mut self.offset, room, &mut self.unacknowledged, take);
         }
     }
 
@@ -353,29 +291,13 @@ pub(super) struct Claim {
 
 impl Claim {
     fn new(path: PathBuf, offset: u64, unacknowledged: HashSet<(String, u64)>) -> Self {
-        Self {
-            path,
-            offset,
-            unacknowledged,
-            since: Instant::now(),
-        }
+        Self { path, offset, unacknowledged, since: Instant::now() }
     }
 
     pub(super) fn read(&mut self, room: &mut usize, take: &mut Take<'_>) {
         let Ok(file) = open(&self.path) else { return };
-        let place = self
-            .path
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        read_on(
-            &file,
-            &place,
-            &mut self.offset,
-            room,
-            &mut self.unacknowledged,
-            take,
-        );
+        let place = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        read_on(&file, &place, &mut self.offset, room, &mut self.unacknowledged, take);
     }
 
     pub(super) fn has_more(&self) -> bool {
@@ -391,12 +313,8 @@ impl Claim {
         if !self.unacknowledged.is_empty() {
             return false;
         }
-        let Ok(file) = open(&self.path) else {
-            return true;
-        };
-        let Ok(metadata) = file.metadata() else {
-            return false;
-        };
+        let Ok(file) = open(&self.path) else { return true };
+        let Ok(metadata) = file.metadata() else { return false };
         match held_elsewhere(&file) {
             Some(true) => return false,
             Some(false) => {}
@@ -430,18 +348,13 @@ fn read_on(
     let mut chunk = Vec::new();
     let mut reader = file;
     if reader.seek(SeekFrom::Start(*offset)).is_err()
-        || reader
-            .take(CHUNK_BYTES as u64)
-            .read_to_end(&mut chunk)
-            .is_err()
+        || reader.take(CHUNK_BYTES as u64).read_to_end(&mut chunk).is_err()
     {
         return;
     }
     let mut rest = chunk.as_slice();
     while *room > 0 {
-        let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
-            break;
-        };
+        let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { break };
         if take(place, *offset, &rest[..end]) {
             unacknowledged.insert((place.to_owned(), *offset));
             *room -= 1;

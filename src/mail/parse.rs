@@ -26,9 +26,7 @@ pub(super) fn line(bytes: &[u8], session: Uuid) -> Line {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Line::Blank;
     }
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return Line::Bad("not UTF-8".to_owned());
-    };
+    let Ok(text) = std::str::from_utf8(bytes) else { return Line::Bad("not UTF-8".to_owned()) };
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(error) => return Line::Bad(format!("not JSON: {error}")),
@@ -37,15 +35,11 @@ pub(super) fn line(bytes: &[u8], session: Uuid) -> Line {
         return Line::Bad("no `content` text in it".to_owned());
     };
     if content.len() > CONTENT_BYTES_MAX {
-        return Line::Bad(format!(
-            "over {CONTENT_BYTES_MAX} bytes; put the text into a file and send its path"
-        ));
+        return Line::Bad(format!("over {CONTENT_BYTES_MAX} bytes; put the text into a file and send its path"));
     }
     match serde_json::from_value::<Message>(value) {
         Ok(message) if message.session == session => Line::Issued(message.id),
-        Ok(message) => Line::Old {
-            session: message.session,
-        },
+        Ok(message) => Line::Old { session: message.session },
         Err(_) => Line::Outside(()),
     }
 }
@@ -56,16 +50,12 @@ pub(super) fn outside(bytes: &[u8], key: MailKey) -> OutsideMail {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let seconds = || {
         let seconds = value.get("ts").and_then(Value::as_f64)?;
-        jiff::Timestamp::from_millisecond((seconds * 1000.0) as i64)
-            .ok()
-            .map(|at| format!("{at:.3}"))
+        jiff::Timestamp::from_millisecond((seconds * 1000.0) as i64).ok().map(|at| format!("{at:.3}"))
     };
     OutsideMail {
         key,
         from: text("from"),
-        kind: text("type")
-            .and_then(|word| MessageType::from_word(&word))
-            .unwrap_or(MessageType::Message),
+        kind: text("type").and_then(|word| MessageType::from_word(&word)).unwrap_or(MessageType::Message),
         content: text("content").unwrap_or_default(),
         timestamp: text("timestamp").or_else(seconds),
     }

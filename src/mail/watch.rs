@@ -26,18 +26,12 @@ impl Watch {
     pub fn start(folder: &Path, hint: Arc<Notify>) -> (Self, Option<String>) {
         let made = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Our own reading raises access events: answering them would never end.
-            let ours = event
-                .as_ref()
-                .is_ok_and(|event| matches!(event.kind, EventKind::Access(_)));
+            let ours = event.as_ref().is_ok_and(|event| matches!(event.kind, EventKind::Access(_)));
             if !ours {
                 hint.notify_one();
             }
         });
-        let mut watch = Self {
-            watcher: None,
-            folder: folder.to_owned(),
-            identity: None,
-        };
+        let mut watch = Self { watcher: None, folder: folder.to_owned(), identity: None };
         match made {
             Ok(watcher) => watch.watcher = Some(watcher),
             Err(error) => return (watch, Some(warning(folder, &error))),
@@ -60,28 +54,19 @@ impl Watch {
     /// How often to look without a hint.
     #[must_use]
     pub fn look_every(&self) -> Duration {
-        if self.is_live() {
-            LOOK_EVERY_WATCHED
-        } else {
-            LOOK_EVERY_UNWATCHED
-        }
+        if self.is_live() { LOOK_EVERY_WATCHED } else { LOOK_EVERY_UNWATCHED }
     }
 
     /// Watches anew if the folder was removed and made again.
     pub fn renew(&mut self) {
-        if self.watcher.is_some()
-            && identity(&self.folder) != self.identity
-            && self.attach().is_err()
-        {
+        if self.watcher.is_some() && identity(&self.folder) != self.identity && self.attach().is_err() {
             // Tried again at the next look; until then the safety look does it.
             self.identity = None;
         }
     }
 
     fn attach(&mut self) -> notify::Result<()> {
-        let Some(watcher) = &mut self.watcher else {
-            return Ok(());
-        };
+        let Some(watcher) = &mut self.watcher else { return Ok(()) };
         let before = identity(&self.folder);
         watcher.watch(&self.folder, RecursiveMode::NonRecursive)?;
         let claimed = self.folder.join(super::files::CLAIMED);
@@ -103,9 +88,7 @@ fn warning(folder: &Path, error: &notify::Error) -> String {
 #[cfg(unix)]
 fn identity(folder: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(folder)
-        .ok()
-        .map(|metadata| metadata.ino())
+    std::fs::metadata(folder).ok().map(|metadata| metadata.ino())
 }
 
 #[cfg(not(unix))]

@@ -52,26 +52,15 @@ impl Accumulator {
             self.usage = Some(usage);
         }
         let mut pieces = Vec::new();
-        let choice = chunk
-            .get("choices")
-            .and_then(Value::as_array)
-            .and_then(|choices| choices.first());
+        let choice = chunk.get("choices").and_then(Value::as_array).and_then(|choices| choices.first());
         let Some(choice) = choice else { return pieces };
         if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
             self.error = Some(error.clone());
         }
-        if let Some(delta) = choice
-            .get("delta")
-            .or_else(|| choice.get("message"))
-            .filter(|delta| delta.is_object())
-        {
+        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")).filter(|delta| delta.is_object()) {
             self.add_delta(delta, &mut pieces);
         }
-        if let Some(finish) = choice
-            .get("finish_reason")
-            .and_then(Value::as_str)
-            .filter(|finish| !finish.is_empty())
-        {
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).filter(|finish| !finish.is_empty()) {
             self.finish = Some(finish.to_owned());
         }
         pieces
@@ -79,11 +68,7 @@ impl Accumulator {
 
     fn add_delta(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
         for field in REASONING_FIELDS {
-            if let Some(text) = delta
-                .get(field)
-                .and_then(Value::as_str)
-                .filter(|text| !text.is_empty())
-            {
+            if let Some(text) = delta.get(field).and_then(Value::as_str).filter(|text| !text.is_empty()) {
                 self.reasoning_field = Some(field);
                 self.reasoning.push_str(text);
                 pieces.push(Piece::Reasoning(text.to_owned()));
@@ -94,10 +79,7 @@ impl Accumulator {
             Some(Value::String(text)) => self.add_text(text, pieces),
             Some(Value::Array(parts)) => {
                 for part in parts {
-                    let text = part
-                        .get("text")
-                        .and_then(Value::as_str)
-                        .or_else(|| part.as_str());
+                    let text = part.get("text").and_then(Value::as_str).or_else(|| part.as_str());
                     if let Some(text) = text {
                         self.add_text(text, pieces);
                     }
@@ -137,10 +119,7 @@ impl Accumulator {
         let index = delta.get("index").and_then(Value::as_i64);
         let id = delta.get("id").and_then(Value::as_str).unwrap_or_default();
         let function = delta.get("function").unwrap_or(&Value::Null);
-        let name = function
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
         let at = self.call_for(index, id, name);
         let call = &mut self.calls[at];
         call.index = call.index.or(index);
@@ -167,23 +146,16 @@ impl Accumulator {
     /// either, a delta with a name begins a call and one without goes on with the last.
     fn call_for(&mut self, index: Option<i64>, id: &str, name: &str) -> usize {
         let found = if !id.is_empty() {
-            let same_id = self
-                .calls
-                .iter()
-                .rposition(|call| call.id == id && (index.is_none() || call.index == index));
-            let unnamed = || {
-                self.calls
-                    .iter()
-                    .rposition(|call| call.id.is_empty() && index.is_some() && call.index == index)
-            };
+            let same_id = self.calls.iter().rposition(|call| call.id == id && (index.is_none() || call.index == index));
+            let unnamed =
+                || self.calls.iter().rposition(|call| call.id.is_empty() && index.is_some() && call.index == index);
             same_id.or_else(unnamed)
         } else if index.is_some() {
             self.calls.iter().rposition(|call| call.index == index)
         } else {
             let last = self.calls.len().checked_sub(1);
             last.filter(|&last| {
-                name.is_empty()
-                    || (self.calls[last].name == name && is_cut(&self.calls[last].arguments))
+                name.is_empty() || (self.calls[last].name == name && is_cut(&self.calls[last].arguments))
             })
         };
         found.unwrap_or_else(|| {
@@ -200,9 +172,7 @@ fn is_cut(arguments: &str) -> bool {
 
 fn usage(value: &Value) -> Option<Usage> {
     let count = |key: &str| value.get(key).and_then(Value::as_u64);
-    let cached = value
-        .pointer("/prompt_tokens_details/cached_tokens")
-        .and_then(Value::as_u64);
+    let cached = value.pointer("/prompt_tokens_details/cached_tokens").and_then(Value::as_u64);
     Some(Usage {
         input_tokens: count("prompt_tokens")?,
         output_tokens: count("completion_tokens").unwrap_or(0),

@@ -20,11 +20,7 @@ pub(super) struct Failure {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// The server answered with a status that is no success.
-    Status {
-        status: u16,
-        words: String,
-        code: String,
-    },
+    Status { status: u16, words: String, code: String },
     /// No connection, or it broke.
     Transport(String),
     /// A limit of ours ran out; the text says which.
@@ -41,10 +37,7 @@ pub(super) enum Kind {
 
 impl From<Kind> for Failure {
     fn from(kind: Kind) -> Self {
-        Self {
-            kind,
-            retry_after: None,
-        }
+        Self { kind, retry_after: None }
     }
 }
 
@@ -92,47 +85,28 @@ impl Failure {
 
     /// One clear message: what, where, the server's own words, what to do.
     pub(super) fn message(&self, url: &str, model: &str, tries: u32) -> String {
-        let after = if tries > 1 {
-            format!(" (after {tries} tries)")
-        } else {
-            String::new()
-        };
+        let after = if tries > 1 { format!(" (after {tries} tries)") } else { String::new() };
         match &self.kind {
-            Kind::Status {
-                status,
-                words,
-                code,
-            } => {
-                let words = if words.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {words}")
-                };
-                format!(
-                    "{url} answered {status}{words}{after}\n{}",
-                    advice(*status, code, model)
-                )
+            Kind::Status { status, words, code } => {
+                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+                format!("{url} answered {status}{words}{after}\n{}", advice(*status, code, model))
             }
             Kind::Transport(words) => {
-                format!(
-                    "{url} can't be reached: {words}{after}\nIs the server running, and is OPENAI_BASE_URL right?"
-                )
+                format!("{url} can't be reached: {words}{after}\nIs the server running, and is OPENAI_BASE_URL right?")
             }
-            Kind::TimedOut(what) => {
-                format!("{url}: {what}{after}\nThe server may be overloaded; try again")
-            }
+            Kind::TimedOut(what) => format!("{url}: {what}{after}\nThe server may be overloaded; try again"),
             Kind::Cut => format!("{url}: the reply was cut off before its end{after}\nTry again"),
-            Kind::InStream(words) => format!(
-                "{url} reported an error in the middle of its reply: {words}{after}\nTry again"
-            ),
+            Kind::InStream(words) => {
+                format!("{url} reported an error in the middle of its reply: {words}{after}\nTry again")
+            }
             Kind::NoAnswer(what) => {
                 format!(
                     "{url} gave no chat-completions answer: {what}{after}\nCheck OPENAI_BASE_URL; it usually ends in /v1"
                 )
             }
-            Kind::Unsendable(what) => format!(
-                "{url}: the request can't be sent: {what}\nCheck OPENAI_BASE_URL and OPENAI_API_KEY"
-            ),
+            Kind::Unsendable(what) => {
+                format!("{url}: the request can't be sent: {what}\nCheck OPENAI_BASE_URL and OPENAI_API_KEY")
+            }
         }
     }
 }
@@ -144,13 +118,9 @@ fn advice(status: u16, code: &str, model: &str) -> String {
         (404, _) => format!(
             "Check OPENAI_BASE_URL (it usually ends in /v1) and the model name {model:?} (--model, OPENAI_MODEL)"
         ),
-        (400 | 422, _) => {
-            format!("The server refused the request for model {model:?}; its words say why")
-        }
+        (400 | 422, _) => format!("The server refused the request for model {model:?}; its words say why"),
         (413, _) => "The conversation is too long for this server".to_owned(),
-        (_, "insufficient_quota") => {
-            "The account has no credit left; see the provider's billing page".to_owned()
-        }
+        (_, "insufficient_quota") => "The account has no credit left; see the provider's billing page".to_owned(),
         (429, _) => "The server limits the rate; wait a little and try again".to_owned(),
         _ => "The server has a problem of its own; try again later".to_owned(),
     }
@@ -163,23 +133,13 @@ fn model_advice(model: &str) -> String {
 /// The failure that an answer without success is.
 pub(super) fn of_answer(status: u16, retry_after: Option<&str>, body: &str) -> Failure {
     let (words, code) = server_words(body);
-    Failure {
-        kind: Kind::Status {
-            status,
-            words,
-            code,
-        },
-        retry_after: retry_after.and_then(parse_retry_after),
-    }
+    Failure { kind: Kind::Status { status, words, code }, retry_after: retry_after.and_then(parse_retry_after) }
 }
 
 /// The server's own words and its error code, out of any of the shapes in which servers put them.
 fn server_words(body: &str) -> (String, String) {
     let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-    let first = parsed
-        .as_array()
-        .and_then(|list| list.first())
-        .unwrap_or(&parsed);
+    let first = parsed.as_array().and_then(|list| list.first()).unwrap_or(&parsed);
     let error = first.get("error").unwrap_or(first);
     error_words(error).unwrap_or_else(|| (bounded(&page_text(body)), String::new()))
 }
@@ -190,14 +150,8 @@ pub(super) fn error_words(error: &Value) -> Option<(String, String)> {
         return Some((bounded(text), String::new()));
     }
     let message = error.get("message").or_else(|| error.get("detail"))?;
-    let message = message
-        .as_str()
-        .map_or_else(|| message.to_string(), str::to_owned);
-    let code = error
-        .get("code")
-        .or_else(|| error.get("type"))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    let code = error.get("code").or_else(|| error.get("type")).and_then(Value::as_str).unwrap_or_default();
     Some((bounded(&message), code.to_owned()))
 }
 
@@ -206,19 +160,13 @@ pub(super) fn page_text(body: &str) -> String {
     let lower = body.to_ascii_lowercase();
     let title = lower.find("<title>").and_then(|from| {
         let from = from + "<title>".len();
-        lower[from..]
-            .find("</title>")
-            .map(|to| body[from..from + to].trim().to_owned())
+        lower[from..].find("</title>").map(|to| body[from..from + to].trim().to_owned())
     });
     title.unwrap_or_else(|| body.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 pub(super) fn bounded(text: &str) -> String {
-    let mut words: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(WORDS_CHARS_MAX)
-        .collect();
+    let mut words: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WORDS_CHARS_MAX).collect();
     if text.chars().nth(WORDS_CHARS_MAX).is_some() {
         words.push('…');
     }
@@ -235,7 +183,5 @@ fn parse_retry_after(text: &str) -> Option<Duration> {
             (at.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64
         }
     };
-    Some(Duration::from_secs_f64(
-        seconds.min(RETRY_AFTER_MAX.as_secs_f64()),
-    ))
+    Some(Duration::from_secs_f64(seconds.min(RETRY_AFTER_MAX.as_secs_f64())))
 }

@@ -40,11 +40,8 @@ fn is_empty(tools: &&Value) -> bool {
 impl History {
     /// A conversation with nothing but its system prompt.
     #[must_use]
-    pub fn new(system: String) -> Self {
-        Self {
-            messages: vec![json!({"role": "system", "content": system})],
-            open: Vec::new(),
-        }
+    pub fn new(system: &str) -> Self {
+        Self { messages: vec![json!({"role": "system", "content": system})], open: Vec::new() }
     }
 
     /// Adds a user-role message; nothing for an empty text. Calls that are still open are answered as interrupted first.
@@ -64,21 +61,17 @@ impl History {
 
     /// Adds the result of an open call. One for a call that isn't open is dropped: it has its result already.
     pub fn push_result(&mut self, call_id: &str, text: &str) {
-        let Some(at) = self.open.iter().position(|id| id == call_id) else {
-            return;
-        };
+        let Some(at) = self.open.iter().position(|id| id == call_id) else { return };
         self.open.remove(at);
         let text = if text.is_empty() { "(no output)" } else { text };
-        self.messages
-            .push(json!({"role": "tool", "tool_call_id": call_id, "content": text}));
+        self.messages.push(json!({"role": "tool", "tool_call_id": call_id, "content": text}));
     }
 
     /// Adds what had come of a reply that was broken off, marked as such; nothing if nothing had.
     pub fn push_cut_reply(&mut self, partial: &str) {
         if !partial.trim().is_empty() {
             self.close_open_calls();
-            self.messages
-                .push(json!({"role": "assistant", "content": format!("{partial}\n(interrupted)")}));
+            self.messages.push(json!({"role": "assistant", "content": format!("{partial}\n(interrupted)")}));
         }
     }
 
@@ -89,28 +82,20 @@ impl History {
     }
 
     /// The body of a request with this conversation.
-    pub(super) fn body<'a>(
-        &'a self,
-        model: &'a str,
-        tools: &'a Value,
-        with_stream_options: bool,
-    ) -> Body<'a> {
+    pub(super) fn body<'a>(&'a self, model: &'a str, tools: &'a Value, with_stream_options: bool) -> Body<'a> {
         debug_assert!(self.open.is_empty(), "a request never has an open call");
         Body {
             model,
             messages: &self.messages,
             tools,
             stream: true,
-            stream_options: with_stream_options.then_some(StreamOptions {
-                include_usage: true,
-            }),
+            stream_options: with_stream_options.then_some(StreamOptions { include_usage: true }),
         }
     }
 
     fn close_open_calls(&mut self) {
         for id in std::mem::take(&mut self.open) {
-            self.messages
-                .push(json!({"role": "tool", "tool_call_id": id, "content": INTERRUPTED}));
+            self.messages.push(json!({"role": "tool", "tool_call_id": id, "content": INTERRUPTED}));
         }
     }
 }

@@ -65,12 +65,7 @@ impl Reply {
         if !raw_calls.is_empty() {
             message.insert("tool_calls".to_owned(), Value::Array(raw_calls));
         }
-        Self {
-            message: Value::Object(message),
-            text: parts.text,
-            calls,
-            usage: parts.usage,
-        }
+        Self { message: Value::Object(message), text: parts.text, calls, usage: parts.usage }
     }
 }
 
@@ -84,33 +79,18 @@ fn build_call(call: PartialCall, cut: bool, ids: &mut HashSet<String>) -> (CallS
     };
     let legal = !call.name.is_empty()
         && call.name.len() <= 64
-        && call
-            .name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    let name = if legal {
-        call.name
-    } else {
-        UNNAMED_TOOL.to_owned()
-    };
+        && call.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    let name = if legal { call.name } else { UNNAMED_TOOL.to_owned() };
     let arguments = parse_arguments(&call.arguments, cut);
     let replayed = match &arguments {
         Ok(arguments) => Value::Object(arguments.clone()).to_string(),
         Err(_) => "{}".to_owned(),
     };
-    let mut raw =
-        json!({"id": id, "type": "function", "function": {"name": name, "arguments": replayed}});
+    let mut raw = json!({"id": id, "type": "function", "function": {"name": name, "arguments": replayed}});
     if let Value::Object(raw) = &mut raw {
         raw.extend(call.extra);
     }
-    (
-        CallSlot {
-            id,
-            name,
-            arguments,
-        },
-        raw,
-    )
+    (CallSlot { id, name, arguments }, raw)
 }
 
 fn parse_arguments(text: &str, cut: bool) -> Result<Map<String, Value>, String> {
@@ -128,9 +108,7 @@ fn parse_arguments(text: &str, cut: bool) -> Result<Map<String, Value>, String> 
         Err(_) if cut => Err(cut_text()),
         Err(error) => {
             let excerpt: String = text.chars().take(120).collect();
-            Err(format!(
-                "the arguments were not valid JSON ({error}): {excerpt}. Call again with valid JSON"
-            ))
+            Err(format!("the arguments were not valid JSON ({error}): {excerpt}. Call again with valid JSON"))
         }
     }
 }

@@ -45,18 +45,13 @@ impl Think {
                 }
                 At::Inside => match self.held.find(CLOSE) {
                     Some(end) => {
-                        let rest = self.held[end + CLOSE.len()..]
-                            .trim_start_matches('\n')
-                            .to_owned();
+                        let rest = self.held[end + CLOSE.len()..].trim_start_matches('\n').to_owned();
                         self.held.truncate(end);
                         pieces.push(Piece::Reasoning(std::mem::replace(&mut self.held, rest)));
                         self.at = At::Text;
                     }
                     None => {
-                        let keep = (1..CLOSE.len())
-                            .rev()
-                            .find(|&n| self.held.ends_with(&CLOSE[..n]))
-                            .unwrap_or(0);
+                        let keep = (1..CLOSE.len()).rev().find(|&n| self.held.ends_with(&CLOSE[..n])).unwrap_or(0);
                         let rest = self.held.split_off(self.held.len() - keep);
                         let thought = std::mem::replace(&mut self.held, rest);
                         if !thought.is_empty() {
@@ -77,10 +72,6 @@ impl Think {
 
     pub(super) fn end(&mut self) -> Vec<Piece> {
         let held = std::mem::take(&mut self.held);
-        if held.is_empty() || matches!(self.at, At::Inside) {
-            Vec::new()
-        } else {
-            vec![Piece::Text(held)]
-        }
+        if held.is_empty() || matches!(self.at, At::Inside) { Vec::new() } else { vec![Piece::Text(held)] }
     }
 }

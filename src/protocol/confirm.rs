@@ -155,22 +155,11 @@ const CLOSING: &[char] = &['.', '。', '!', '~', '…', ',', '、', ';', '·', '
 /// (`好好好`, `yes yes`) is that word. A question mark makes it a question.
 #[must_use]
 pub fn verdict(line: &str) -> Verdict {
-    let folded: String = line
-        .trim()
-        .nfkc()
-        .collect::<String>()
-        .to_lowercase()
-        .replace('’', "'");
-    let word = folded
-        .trim()
-        .trim_end_matches(|c: char| CLOSING.contains(&c) || c.is_whitespace());
-    let joined = word
-        .split(|c: char| c.is_whitespace() || c == ',' || c == '、')
-        .filter(|part| !part.is_empty());
+    let folded: String = line.trim().nfkc().collect::<String>().to_lowercase().replace('’', "'");
+    let word = folded.trim().trim_end_matches(|c: char| CLOSING.contains(&c) || c.is_whitespace());
+    let joined = word.split(|c: char| c.is_whitespace() || c == ',' || c == '、').filter(|part| !part.is_empty());
     let word = joined.collect::<Vec<_>>().join(" ");
-    let is = |words: &[&str]| {
-        words.contains(&word.as_str()) || words.iter().any(|one| repeats(&word, one))
-    };
+    let is = |words: &[&str]| words.contains(&word.as_str()) || words.iter().any(|one| repeats(&word, one));
     match (is(YES), is(NO)) {
         (true, _) => Verdict::Yes,
         (false, true) => Verdict::No,

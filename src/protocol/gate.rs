@@ -83,19 +83,11 @@ impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let next = match self.0 {
             Gate::Required => "Submit a plan with submit_plan and wait for its approval",
-            Gate::Pending => {
-                "Your plan waits for its approval: end your turn, you will be woken by the answer"
-            }
-            Gate::Rejected => {
-                "Your plan was rejected: submit a changed one with submit_plan and wait for its approval"
-            }
+            Gate::Pending => "Your plan waits for its approval: end your turn, you will be woken by the answer",
+            Gate::Rejected => "Your plan was rejected: submit a changed one with submit_plan and wait for its approval",
             Gate::NotRequired | Gate::Approved => "Try again",
         };
-        write!(
-            f,
-            "Blocked: plan status is {}. {next}; until then only reading is allowed.",
-            self.0
-        )
+        write!(f, "Blocked: plan status is {}. {next}; until then only reading is allowed.", self.0)
     }
 }
 

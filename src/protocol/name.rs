@@ -36,18 +36,9 @@ impl AgentName {
     /// [`NameError::Malformed`].
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let well_formed = text.len() <= NAME_BYTES_MAX
-            && text
-                .bytes()
-                .next()
-                .is_some_and(|b| b.is_ascii_alphanumeric())
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if well_formed {
-            Ok(Self(text.into()))
-        } else {
-            Err(NameError::Malformed(text.chars().take(80).collect()))
-        }
+            && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if well_formed { Ok(Self(text.into())) } else { Err(NameError::Malformed(text.chars().take(80).collect())) }
     }
 
     /// Parses a name that a teammate may have.
@@ -56,10 +47,7 @@ impl AgentName {
     /// [`NameError::Malformed`] or [`NameError::Reserved`].
     pub fn parse_teammate(text: &str) -> Result<Self, NameError> {
         let name = Self::parse(text)?;
-        if RESERVED
-            .iter()
-            .any(|reserved| reserved.eq_ignore_ascii_case(text))
-        {
+        if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(text)) {
             return Err(NameError::Reserved(text.to_owned()));
         }
         Ok(name)

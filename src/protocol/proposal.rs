@@ -56,41 +56,25 @@ impl Proposal {
     ///
     /// # Errors
     /// A text that names every fault and what to do.
-    pub fn validate(
-        drafts: Vec<MemberDraft>,
-        reason: String,
-        members_max: usize,
-    ) -> Result<Self, String> {
+    pub fn validate(drafts: Vec<MemberDraft>, reason: String, members_max: usize) -> Result<Self, String> {
         let mut faults = Vec::new();
         if drafts.is_empty() {
-            faults.push(
-                "there are no members; propose at least one, or do the work yourself".to_owned(),
-            );
+            faults.push("there are no members; propose at least one, or do the work yourself".to_owned());
         }
         if drafts.len() > members_max {
-            faults.push(format!(
-                "{} members are too many; at most {members_max} are allowed",
-                drafts.len()
-            ));
+            faults.push(format!("{} members are too many; at most {members_max} are allowed", drafts.len()));
         }
         let mut members: Vec<Member> = Vec::new();
         for (index, draft) in drafts.into_iter().enumerate() {
             match draft.check(index) {
                 Ok(member) if members.iter().any(|other| other.name == member.name) => {
-                    faults.push(format!(
-                        "the name {} is used twice (names differ by more than case)",
-                        member.name
-                    ));
+                    faults.push(format!("the name {} is used twice (names differ by more than case)", member.name));
                 }
                 Ok(member) => members.push(member),
                 Err(fault) => faults.push(fault),
             }
         }
-        if faults.is_empty() {
-            Ok(Self { members, reason })
-        } else {
-            Err(faults.join("; "))
-        }
+        if faults.is_empty() { Ok(Self { members, reason }) } else { Err(faults.join("; ")) }
     }
 
     /// Takes a member out.
@@ -100,9 +84,7 @@ impl Proposal {
     pub fn drop_member(&mut self, name: &AgentName) -> Result<(), String> {
         let index = self.index(name)?;
         if self.members.len() == 1 {
-            return Err(format!(
-                "{name} is the last member; answer no to drop the whole proposal"
-            ));
+            return Err(format!("{name} is the last member; answer no to drop the whole proposal"));
         }
         self.members.remove(index);
         Ok(())
@@ -136,18 +118,14 @@ impl Proposal {
     /// The members' names, for a sentence.
     #[must_use]
     pub fn names(&self) -> String {
-        self.members
-            .iter()
-            .map(|member| member.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+        self.members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
 impl MemberDraft {
     fn check(self, index: usize) -> Result<Member, String> {
-        let name = AgentName::parse_teammate(self.name.trim())
-            .map_err(|error| format!("member {}: {error}", index + 1))?;
+        let name =
+            AgentName::parse_teammate(self.name.trim()).map_err(|error| format!("member {}: {error}", index + 1))?;
         if self.prompt.trim().is_empty() {
             return Err(format!("{name} has no prompt; say what it is to do"));
         }
@@ -157,33 +135,24 @@ impl MemberDraft {
             ));
         }
         if self.role.chars().count() > ROLE_CHARS_MAX {
-            return Err(format!(
-                "{name}'s role has over {ROLE_CHARS_MAX} characters; a few words are enough"
-            ));
+            return Err(format!("{name}'s role has over {ROLE_CHARS_MAX} characters; a few words are enough"));
         }
-        let role = if self.role.trim().is_empty() {
-            "teammate".to_owned()
-        } else {
-            self.role.trim().to_owned()
-        };
+        let role = if self.role.trim().is_empty() { "teammate".to_owned() } else { self.role.trim().to_owned() };
         let model = self.model.filter(|model| !model.trim().is_empty());
-        Ok(Member {
-            name,
-            role,
-            prompt: self.prompt,
-            require_plan: self.require_plan,
-            model,
-        })
+        Ok(Member { name, role, prompt: self.prompt, require_plan: self.require_plan, model })
     }
 }
 
-/// A confirmed entry with what the lead's spawn adds: arguments may only be stricter.
+/// A confirmed entry with what the lead's spawn adds: a plan may be required in addition, and what the spawn's prompt says
+/// beyond the confirmed one is said after it, as the lead could say it by mail.
 #[must_use]
-pub fn stricter(entry: &Member, require_plan: Option<bool>) -> Member {
-    Member {
-        require_plan: entry.require_plan || require_plan == Some(true),
-        ..entry.clone()
-    }
+pub fn with_additions(entry: &Member, prompt: Option<&str>, require_plan: Option<bool>) -> Member {
+    let addition = prompt.map(str::trim).filter(|prompt| !prompt.is_empty() && *prompt != entry.prompt.trim());
+    let prompt = match addition {
+        None => entry.prompt.clone(),
+        Some(addition) => format!("{}\n\nThe lead adds: {addition}", entry.prompt.trim_end()),
+    };
+    Member { prompt, require_plan: entry.require_plan || require_plan == Some(true), ..entry.clone() }
 }
 
 /// What a line of the user's means for the open proposal.
@@ -230,11 +199,7 @@ impl Confirmation {
     /// Opens a proposal; it voids an earlier one and its unused confirmation. Gives the voided one if there was an open one.
     pub fn propose(&mut self, proposal: Proposal) -> Option<Proposal> {
         self.unspent.clear();
-        let open = Open {
-            proposal,
-            seq: u64::MAX,
-            other_line_since: false,
-        };
+        let open = Open { proposal, seq: u64::MAX, other_line_since: false };
         self.open.replace(open).map(|former| former.proposal)
     }
 
@@ -249,14 +214,8 @@ impl Confirmation {
     ///
     /// # Errors
     /// There is none, or the change doesn't fit.
-    pub fn edit(
-        &mut self,
-        change: impl FnOnce(&mut Proposal) -> Result<(), String>,
-    ) -> Result<&Proposal, String> {
-        let open = self
-            .open
-            .as_mut()
-            .ok_or("there is no open proposal to change")?;
+    pub fn edit(&mut self, change: impl FnOnce(&mut Proposal) -> Result<(), String>) -> Result<&Proposal, String> {
+        let open = self.open.as_mut().ok_or("there is no open proposal to change")?;
         change(&mut open.proposal)?;
         Ok(&open.proposal)
     }
@@ -264,9 +223,7 @@ impl Confirmation {
     /// Takes a line of the user's. `seen`: the last event on screen when Enter was pressed; what was typed before the table
     /// stood there is conversation.
     pub fn hear(&mut self, line: &str, seen: u64) -> Heard {
-        let Some(open) = &mut self.open else {
-            return Heard::Conversation;
-        };
+        let Some(open) = &mut self.open else { return Heard::Conversation };
         if seen < open.seq {
             return Heard::Conversation;
         }
@@ -289,10 +246,7 @@ impl Confirmation {
         if let Some(open) = self.open.take() {
             self.unspent = open.proposal.members;
         }
-        self.unspent
-            .iter()
-            .map(|member| member.name.clone())
-            .collect()
+        self.unspent.iter().map(|member| member.name.clone()).collect()
     }
 
     /// May this name be spawned? `after_line`: did a line of the user's start the lead's turn, or join it?
@@ -306,12 +260,7 @@ impl Confirmation {
                 "{name} is not confirmed: nobody is spawned without the user's word. Propose the team with propose_team"
             ));
         };
-        if !open
-            .proposal
-            .members
-            .iter()
-            .any(|member| member.name == *name)
-        {
+        if !open.proposal.members.iter().any(|member| member.name == *name) {
             return SpawnRight::Refused(format!(
                 "{name} is not in the proposal, which has {}; propose the team anew",
                 open.proposal.names()
@@ -328,10 +277,7 @@ impl Confirmation {
 
     /// Uses up a member's confirmation; gives the confirmed entry.
     pub fn spend(&mut self, name: &AgentName) -> Option<Member> {
-        let index = self
-            .unspent
-            .iter()
-            .position(|member| member.name == *name)?;
+        let index = self.unspent.iter().position(|member| member.name == *name)?;
         Some(self.unspent.remove(index))
     }
 
@@ -344,9 +290,6 @@ impl Confirmation {
     /// The names of the open proposal, for a question; empty without one.
     #[must_use]
     pub fn open_names(&self) -> String {
-        self.open
-            .as_ref()
-            .map(|open| open.proposal.names())
-            .unwrap_or_default()
+        self.open.as_ref().map(|open| open.proposal.names()).unwrap_or_default()
     }
 }

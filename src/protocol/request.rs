@@ -97,10 +97,7 @@ impl RequestTable {
     /// Opens a request; it must be pending and new.
     pub fn open(&mut self, request: Request) {
         debug_assert_eq!(request.status, RequestStatus::Pending);
-        debug_assert!(
-            self.get(request.id).is_none(),
-            "request ids are never used twice"
-        );
+        debug_assert!(self.get(request.id).is_none(), "request ids are never used twice");
         self.requests.push(request);
     }
 
@@ -109,11 +106,7 @@ impl RequestTable {
     /// # Errors
     /// [`ResolveError`]; nothing has changed then.
     pub fn resolve(&mut self, answer: Answer) -> Result<&Request, ResolveError> {
-        let Some(request) = self
-            .requests
-            .iter_mut()
-            .find(|request| request.id == answer.id)
-        else {
+        let Some(request) = self.requests.iter_mut().find(|request| request.id == answer.id) else {
             return Err(ResolveError::Unknown(answer.id));
         };
         if request.kind != answer.kind {
@@ -125,11 +118,7 @@ impl RequestTable {
         if request.status != RequestStatus::Pending {
             return Err(ResolveError::Settled(request.id, request.status));
         }
-        request.status = if answer.approve {
-            RequestStatus::Approved
-        } else {
-            RequestStatus::Rejected
-        };
+        request.status = if answer.approve { RequestStatus::Approved } else { RequestStatus::Rejected };
         request.feedback = answer.feedback;
         request.resolved = Some(answer.at);
         Ok(request)
@@ -176,9 +165,7 @@ impl RequestTable {
 
     /// The pending ones, oldest first.
     pub fn pending(&self) -> impl Iterator<Item = &Request> {
-        self.requests
-            .iter()
-            .filter(|request| request.status == RequestStatus::Pending)
+        self.requests.iter().filter(|request| request.status == RequestStatus::Pending)
     }
 }
 
@@ -216,23 +203,14 @@ impl RequestStatus {
 impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(id) => write!(
-                f,
-                "there is no request {id}; list_requests shows those that exist"
-            ),
-            Self::WrongKind(id, kind) => write!(
-                f,
-                "request {id} is a {} request, not one of this kind",
-                kind.word()
-            ),
+            Self::Unknown(id) => write!(f, "there is no request {id}; list_requests shows those that exist"),
+            Self::WrongKind(id, kind) => write!(f, "request {id} is a {} request, not one of this kind", kind.word()),
             Self::NotAddressee(id, to) => {
                 write!(f, "request {id} is not yours to answer; it waits for {to}")
             }
-            Self::Settled(id, status) => write!(
-                f,
-                "request {id} is already settled: {}; nothing changed",
-                status.word()
-            ),
+            Self::Settled(id, status) => {
+                write!(f, "request {id} is already settled: {}; nothing changed", status.word())
+            }
         }
     }
 }

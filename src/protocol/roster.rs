@@ -54,11 +54,7 @@ impl Work {
     pub fn begin(&mut self, require_plan: bool) {
         self.version += 1;
         self.open = true;
-        self.gate = if require_plan {
-            Gate::Required
-        } else {
-            Gate::NotRequired
-        };
+        self.gate = if require_plan { Gate::Required } else { Gate::NotRequired };
         self.plan = None;
     }
 
@@ -81,13 +77,11 @@ impl Work {
                 self.plan = Some(request);
                 Ok(())
             }
-            (Gate::Pending, Some(waiting)) => Err(format!(
-                "your plan already waits for its review (request {waiting}); end your turn"
-            )),
-            (Gate::Approved, _) => Err("your plan is approved already; go ahead".to_owned()),
-            (Gate::NotRequired | Gate::Pending, _) => {
-                Err("no plan is required for this; go ahead".to_owned())
+            (Gate::Pending, Some(waiting)) => {
+                Err(format!("your plan already waits for its review (request {waiting}); end your turn"))
             }
+            (Gate::Approved, _) => Err("your plan is approved already; go ahead".to_owned()),
+            (Gate::NotRequired | Gate::Pending, _) => Err("no plan is required for this; go ahead".to_owned()),
         }
     }
 
@@ -97,15 +91,9 @@ impl Work {
     /// It is not that request; nothing has changed.
     pub fn reviewed(&mut self, request: Uuid, approve: bool) -> Result<(), String> {
         if self.gate != Gate::Pending || self.plan != Some(request) {
-            return Err(format!(
-                "request {request} is not the plan that waits; nothing changed"
-            ));
+            return Err(format!("request {request} is not the plan that waits; nothing changed"));
         }
-        self.gate = if approve {
-            Gate::Approved
-        } else {
-            Gate::Rejected
-        };
+        self.gate = if approve { Gate::Approved } else { Gate::Rejected };
         self.plan = None;
         Ok(())
     }

@@ -17,11 +17,7 @@ pub fn for_lead(mail: &[Mail], whole_at: &WholeAt<'_>, state: &str) -> String {
     for one in mail {
         let label = match one {
             Mail::Inside(message) => format!("[{}] {}", lead_label(message), message.from),
-            Mail::Outside(outside) => format!(
-                "[{}] {} (outside mail)",
-                outside.kind.word(),
-                safe_from(outside)
-            ),
+            Mail::Outside(outside) => format!("[{}] {} (outside mail)", outside.kind.word(), safe_from(outside)),
         };
         // Writing to a String can't fail.
         let _ = writeln!(text, "{label}: {}", body(one, whole_at));
@@ -35,11 +31,7 @@ pub fn for_lead(mail: &[Mail], whole_at: &WholeAt<'_>, state: &str) -> String {
 pub fn for_teammate(mail: &[Mail], whole_at: &WholeAt<'_>) -> String {
     let blocks = mail.iter().map(|one| match one {
         Mail::Inside(message) => format!("{} {}", teammate_label(message), body(one, whole_at)),
-        Mail::Outside(outside) => format!(
-            "[Outside message from {}] {}",
-            safe_from(outside),
-            body(one, whole_at)
-        ),
+        Mail::Outside(outside) => format!("[Outside message from {}] {}", safe_from(outside), body(one, whole_at)),
     });
     blocks.collect::<Vec<_>>().join("\n\n")
 }
@@ -60,16 +52,10 @@ fn teammate_label(message: &Message) -> String {
     match message.kind {
         MessageType::TaskAssignment => "[Task]".to_owned(),
         MessageType::PlanRequest => "[Plan required]".to_owned(),
-        MessageType::PlanApprovalResponse if message.metadata.approve == Some(true) => {
-            "[Plan approved]".to_owned()
-        }
+        MessageType::PlanApprovalResponse if message.metadata.approve == Some(true) => "[Plan approved]".to_owned(),
         MessageType::PlanApprovalResponse => "[Plan rejected]".to_owned(),
         MessageType::ShutdownRequest => {
-            let id = message
-                .metadata
-                .request_id
-                .map(|id| format!(" request_id={id}"))
-                .unwrap_or_default();
+            let id = message.metadata.request_id.map(|id| format!(" request_id={id}")).unwrap_or_default();
             format!("[Shutdown request{id}]")
         }
         MessageType::Broadcast => format!("[Broadcast from {from}]"),
@@ -94,20 +80,11 @@ fn body(mail: &Mail, whole_at: &WholeAt<'_>) -> String {
         None => inert(content),
         Some((cut, _)) => {
             let left = content[cut..].chars().count();
-            let place = whole_at(mail)
-                .map(|path| format!("; the whole is in {path}"))
-                .unwrap_or_default();
-            format!(
-                "{}\n  … ({left} more characters{place})",
-                inert(&content[..cut])
-            )
+            let place = whole_at(mail).map(|path| format!("; the whole is in {path}")).unwrap_or_default();
+            format!("{}\n  … ({left} more characters{place})", inert(&content[..cut]))
         }
     };
-    if shown.trim().is_empty() {
-        "(empty)".to_owned()
-    } else {
-        shown
-    }
+    if shown.trim().is_empty() { "(empty)".to_owned() } else { shown }
 }
 
 /// Envelopes stand at the beginning of a line: every further line is set in by two spaces, and a bracket that opens one is
@@ -142,10 +119,7 @@ const ENVELOPES: [&str; 14] = [
 
 fn guarded(line: &str) -> String {
     let begins = line.trim_start().to_ascii_lowercase();
-    if ENVELOPES
-        .iter()
-        .any(|envelope| begins.starts_with(envelope))
-    {
+    if ENVELOPES.iter().any(|envelope| begins.starts_with(envelope)) {
         line.replacen('[', "\\[", 1)
     } else {
         line.to_owned()
@@ -155,14 +129,6 @@ fn guarded(line: &str) -> String {
 /// The name that outside mail gives itself, harmless and short.
 fn safe_from(outside: &OutsideMail) -> String {
     let from = outside.from.as_deref().unwrap_or("somebody");
-    let safe: String = from
-        .chars()
-        .filter(|c| !c.is_control() && !"[]()".contains(*c))
-        .take(64)
-        .collect();
-    if safe.trim().is_empty() {
-        "somebody".to_owned()
-    } else {
-        safe
-    }
+    let safe: String = from.chars().filter(|c| !c.is_control() && !"[]()".contains(*c)).take(64).collect();
+    if safe.trim().is_empty() { "somebody".to_owned() } else { safe }
 }

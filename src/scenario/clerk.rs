@@ -32,13 +32,7 @@ pub struct ServeOptions {
 
 impl Default for ServeOptions {
     fn default() -> Self {
-        Self {
-            seed: 0,
-            delay_max: Duration::ZERO,
-            piece_delay: Duration::ZERO,
-            strict: true,
-            record: true,
-        }
+        Self { seed: 0, delay_max: Duration::ZERO, piece_delay: Duration::ZERO, strict: true, record: true }
     }
 }
 
@@ -129,12 +123,7 @@ impl Clerk {
     }
 
     /// Judges a request and takes it down.
-    pub(crate) fn admit(
-        &mut self,
-        headers: &BTreeMap<String, String>,
-        raw: &[u8],
-        at: Instant,
-    ) -> Admitted {
+    pub(crate) fn admit(&mut self, headers: &BTreeMap<String, String>, raw: &[u8], at: Instant) -> Admitted {
         let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
         let agent = header("x-s15-agent");
         let mut faults = strict::header_faults(headers);
@@ -170,21 +159,11 @@ impl Clerk {
             answered: None,
         });
         let place = self.recorded.len() - 1;
-        Admitted {
-            place,
-            n,
-            cached_bytes,
-            faults,
-            body,
-        }
+        Admitted { place, n, cached_bytes, faults, body }
     }
 
     /// The reply of the first rule that takes the request, or the fallback.
-    pub(crate) fn choose(
-        &mut self,
-        headers: &BTreeMap<String, String>,
-        admitted: &Admitted,
-    ) -> Reply {
+    pub(crate) fn choose(&mut self, headers: &BTreeMap<String, String>, admitted: &Admitted) -> Reply {
         let header = |name: &str| headers.get(name).map(String::as_str);
         let conversation = Conversation::new(&admitted.body);
         let question = Question {
@@ -206,8 +185,7 @@ impl Clerk {
         let last = conversation.last().map_or("", |entry| entry.text.as_str());
         let beginning: String = last.chars().take(UNMATCHED_CHARS_MAX).collect();
         let (agent, n) = (question.agent, question.n);
-        self.unmatched
-            .push(format!("{agent} request {n}: {beginning}"));
+        self.unmatched.push(format!("{agent} request {n}: {beginning}"));
         self.scenario.fallback(agent, &conversation)
     }
 

@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use tokio::io::{
-    AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt,
-};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const HEAD_BYTES_MAX: u64 = 64 * 1024;
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -25,10 +23,7 @@ pub(super) struct Request {
 impl Request {
     /// Will the client send another one on this connection?
     pub(super) fn keeps_connection(&self) -> bool {
-        !self
-            .headers
-            .get("connection")
-            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        !self.headers.get("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 }
 
@@ -36,9 +31,7 @@ impl Request {
 ///
 /// # Errors
 /// What the connection says, or `InvalidData` for what is no HTTP request.
-pub(super) async fn read_request(
-    stream: &mut (impl AsyncBufRead + AsyncWrite + Unpin),
-) -> io::Result<Option<Request>> {
+pub(super) async fn read_request(stream: &mut (impl AsyncBufRead + AsyncWrite + Unpin)) -> io::Result<Option<Request>> {
     let Some(first) = read_line(stream).await? else {
         return Ok(None);
     };
@@ -48,38 +41,21 @@ pub(super) async fn read_request(
     };
     let (method, path) = (method.to_owned(), path.to_owned());
     let headers = read_headers(stream).await?;
-    if headers
-        .get("expect")
-        .is_some_and(|value| value.eq_ignore_ascii_case("100-continue"))
-    {
+    if headers.get("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         stream.flush().await?;
     }
-    let is_chunked = headers
-        .get("transfer-encoding")
-        .is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));
-    let body = if is_chunked {
-        read_chunked(stream).await?
-    } else {
-        read_sized(stream, &headers).await?
-    };
-    Ok(Some(Request {
-        method,
-        path,
-        headers,
-        body,
-    }))
+    let is_chunked =
+        headers.get("transfer-encoding").is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));
+    let body = if is_chunked { read_chunked(stream).await? } else { read_sized(stream, &headers).await? };
+    Ok(Some(Request { method, path, headers, body }))
 }
 
-async fn read_headers(
-    stream: &mut (impl AsyncBufRead + Unpin),
-) -> io::Result<BTreeMap<String, String>> {
+async fn read_headers(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<BTreeMap<String, String>> {
     let mut headers = BTreeMap::new();
     let mut bytes = 0;
     loop {
-        let line = read_line(stream)
-            .await?
-            .ok_or_else(|| bad("the head: it ends too early"))?;
+        let line = read_line(stream).await?.ok_or_else(|| bad("the head: it ends too early"))?;
         if line.is_empty() {
             return Ok(headers);
         }
@@ -92,10 +68,7 @@ async fn read_headers(
     }
 }
 
-async fn read_sized(
-    stream: &mut (impl AsyncRead + Unpin),
-    headers: &BTreeMap<String, String>,
-) -> io::Result<Vec<u8>> {
+async fn read_sized(stream: &mut (impl AsyncRead + Unpin), headers: &BTreeMap<String, String>) -> io::Result<Vec<u8>> {
     let length: usize = match headers.get("content-length") {
         Some(length) => length.parse().map_err(|_| bad("content-length"))?,
         None => 0,
@@ -108,16 +81,11 @@ async fn read_sized(
 async fn read_chunked(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let size = read_line(stream)
-            .await?
-            .ok_or_else(|| bad("a chunk: it ends too early"))?;
+        let size = read_line(stream).await?.ok_or_else(|| bad("a chunk: it ends too early"))?;
         let size = size.split(';').next().unwrap_or_default().trim();
         let length = usize::from_str_radix(size, 16).map_err(|_| bad("a chunk's size"))?;
         if length == 0 {
-            while read_line(stream)
-                .await?
-                .is_some_and(|line| !line.is_empty())
-            {}
+            while read_line(stream).await?.is_some_and(|line| !line.is_empty()) {}
             return Ok(body);
         }
         read_part(stream, &mut body, length).await?;
@@ -125,11 +93,7 @@ async fn read_chunked(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Ve
     }
 }
 
-async fn read_part(
-    stream: &mut (impl AsyncRead + Unpin),
-    body: &mut Vec<u8>,
-    length: usize,
-) -> io::Result<()> {
+async fn read_part(stream: &mut (impl AsyncRead + Unpin), body: &mut Vec<u8>, length: usize) -> io::Result<()> {
     let start = body.len();
     if length > BODY_BYTES_MAX - start.min(BODY_BYTES_MAX) {
         return Err(bad("the body: it is too long"));
@@ -153,26 +117,13 @@ async fn read_line(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Optio
 }
 
 fn bad(what: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("no valid HTTP request: {what}"),
-    )
+    io::Error::new(io::ErrorKind::InvalidData, format!("no valid HTTP request: {what}"))
 }
 
 /// An answer's head; `length` is `None` for a body in chunks.
-pub(super) fn head(
-    status: u16,
-    content_type: &str,
-    length: Option<usize>,
-    more: &BTreeMap<String, String>,
-) -> Vec<u8> {
-    let size = length.map_or("transfer-encoding: chunked".to_owned(), |length| {
-        format!("content-length: {length}")
-    });
-    let mut head = format!(
-        "HTTP/1.1 {status} {}\r\ncontent-type: {content_type}\r\n{size}\r\n",
-        reason(status)
-    );
+pub(super) fn head(status: u16, content_type: &str, length: Option<usize>, more: &BTreeMap<String, String>) -> Vec<u8> {
+    let size = length.map_or("transfer-encoding: chunked".to_owned(), |length| format!("content-length: {length}"));
+    let mut head = format!("HTTP/1.1 {status} {}\r\ncontent-type: {content_type}\r\n{size}\r\n", reason(status));
     for (name, value) in more {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -181,12 +132,7 @@ pub(super) fn head(
 }
 
 /// A whole answer with a body of known length.
-pub(super) fn answer(
-    status: u16,
-    content_type: &str,
-    body: &[u8],
-    more: &BTreeMap<String, String>,
-) -> Vec<u8> {
+pub(super) fn answer(status: u16, content_type: &str, body: &[u8], more: &BTreeMap<String, String>) -> Vec<u8> {
     let mut bytes = head(status, content_type, Some(body.len()), more);
     bytes.extend_from_slice(body);
     bytes

@@ -30,11 +30,7 @@ impl Pattern {
         let mut rest = text;
         while let Some(open) = rest.find('{') {
             let after = &rest[open + 1..];
-            let Some(name) = after
-                .split('}')
-                .next()
-                .filter(|name| is_name(name) && after.len() > name.len())
-            else {
+            let Some(name) = after.split('}').next().filter(|name| is_name(name) && after.len() > name.len()) else {
                 plain.push_str(&rest[..=open]);
                 rest = after;
                 continue;
@@ -55,9 +51,7 @@ impl Pattern {
         }
         match parts.first() {
             Some(Part::Text(_)) => Ok(Self { parts }),
-            Some(Part::Hole(_)) => Err(format!(
-                "{text:?}: a pattern must begin with text, not with a hole"
-            )),
+            Some(Part::Hole(_)) => Err(format!("{text:?}: a pattern must begin with text, not with a hole")),
             None => Err("a pattern must not be empty".to_owned()),
         }
     }
@@ -81,8 +75,7 @@ impl Pattern {
             Some(Part::Text(head)) => head.as_str(),
             Some(Part::Hole(_)) | None => "", // ruled out by `new`
         };
-        text.match_indices(head)
-            .filter_map(|(at, _)| self.take_from(&text[at..]))
+        text.match_indices(head).filter_map(|(at, _)| self.take_from(&text[at..]))
     }
 
     fn take_from(&self, text: &str) -> Option<Captures> {
@@ -96,9 +89,7 @@ impl Pattern {
                         Some(Part::Text(next)) => next.chars().next(),
                         Some(Part::Hole(_)) | None => None,
                     };
-                    let end = rest
-                        .find(|c| Some(c) == stop || c == '\n')
-                        .unwrap_or(rest.len());
+                    let end = rest.find(|c| Some(c) == stop || c == '\n').unwrap_or(rest.len());
                     let (value, after) = rest.split_at(end);
                     if value.is_empty() {
                         return None;
@@ -140,12 +131,9 @@ pub(super) fn map_texts(
 ) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(change(text)?),
-        Value::Array(items) => Value::Array(
-            items
-                .iter()
-                .map(|item| map_texts(item, change))
-                .collect::<Result<_, _>>()?,
-        ),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| map_texts(item, change)).collect::<Result<_, _>>()?)
+        }
         Value::Object(fields) => Value::Object(
             fields
                 .iter()
@@ -180,10 +168,7 @@ fn next_place(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 #[cfg(test)]
@@ -191,10 +176,7 @@ mod tests {
     use super::*;
 
     fn found(pattern: &str, text: &str) -> Option<Vec<(String, String)>> {
-        Pattern::new(pattern)
-            .unwrap()
-            .find(text)
-            .map(|captures| captures.into_iter().collect())
+        Pattern::new(pattern).unwrap().find(text).map(|captures| captures.into_iter().collect())
     }
 
     fn pair(name: &str, value: &str) -> (String, String) {
@@ -205,25 +187,13 @@ mod tests {
     fn a_hole_ends_where_the_text_after_it_begins() {
         let text = "[Team events]\n[plan_approval_request request_id=3f-2a] auth: a plan";
         let pattern = "[plan_approval_request request_id={request_id}] {name}:";
-        assert_eq!(
-            found(pattern, text),
-            Some(vec![pair("name", "auth"), pair("request_id", "3f-2a")])
-        );
-        assert_eq!(
-            found(
-                "[plan_approval_request request_id={request_id}] config",
-                text
-            ),
-            None
-        );
+        assert_eq!(found(pattern, text), Some(vec![pair("name", "auth"), pair("request_id", "3f-2a")]));
+        assert_eq!(found("[plan_approval_request request_id={request_id}] config", text), None);
     }
 
     #[test]
     fn a_hole_keeps_to_its_line_and_is_never_empty() {
-        assert_eq!(
-            found("[error] auth: {cause}", "[error] auth: no disk\nmore"),
-            Some(vec![pair("cause", "no disk")])
-        );
+        assert_eq!(found("[error] auth: {cause}", "[error] auth: no disk\nmore"), Some(vec![pair("cause", "no disk")]));
         assert_eq!(found("a={x};", "a=\n;"), None);
         assert_eq!(found("a={x};", "a=;"), None);
     }
@@ -247,30 +217,16 @@ mod tests {
     #[test]
     fn a_pattern_without_a_beginning_is_refused() {
         assert!(Pattern::new("").is_err());
-        assert!(
-            Pattern::new("{name} ends")
-                .unwrap_err()
-                .contains("begin with text")
-        );
-        assert!(
-            Pattern::new("x{a}{b}")
-                .unwrap_err()
-                .contains("side by side")
-        );
+        assert!(Pattern::new("{name} ends").unwrap_err().contains("begin with text"));
+        assert!(Pattern::new("x{a}{b}").unwrap_err().contains("side by side"));
     }
 
     #[test]
     fn filling_replaces_what_was_captured_and_nothing_else() {
         let captures = Captures::from([pair("name", "auth")]);
-        assert_eq!(
-            fill("${name}: ${other} $name ${", &captures),
-            "auth: ${other} $name ${"
-        );
+        assert_eq!(fill("${name}: ${other} $name ${", &captures), "auth: ${other} $name ${");
         assert_eq!(places("${name} ${other_one} ${No}"), ["name", "other_one"]);
         let value = serde_json::json!({"a": ["${name}", 1, true]});
-        assert_eq!(
-            fill_value(&value, &captures),
-            serde_json::json!({"a": ["auth", 1, true]})
-        );
+        assert_eq!(fill_value(&value, &captures), serde_json::json!({"a": ["auth", 1, true]}));
     }
 }

@@ -61,11 +61,7 @@ struct RawCall {
 
 impl From<RawCall> for ReplyCall {
     fn from(raw: RawCall) -> Self {
-        let arguments = if raw.arguments.is_null() {
-            json!({})
-        } else {
-            raw.arguments
-        };
+        let arguments = if raw.arguments.is_null() { json!({}) } else { raw.arguments };
         Self {
             tool: raw.tool,
             arguments,
@@ -89,10 +85,7 @@ pub(super) struct Frame<'a> {
 impl Reply {
     /// A plain text.
     pub(super) fn of_text(text: &str) -> Self {
-        Self {
-            text: Value::String(text.to_owned()),
-            ..Self::default()
-        }
+        Self { text: Value::String(text.to_owned()), ..Self::default() }
     }
 
     /// Reads the part of a rule that is its reply.
@@ -120,36 +113,21 @@ impl Reply {
     }
 
     fn arguments(call: &ReplyCall) -> String {
-        call.raw_arguments
-            .clone()
-            .unwrap_or_else(|| call.arguments.to_string())
+        call.raw_arguments.clone().unwrap_or_else(|| call.arguments.to_string())
     }
 
     fn call_id(call: &ReplyCall, index: usize, id: &str) -> String {
-        call.id
-            .clone()
-            .unwrap_or_else(|| format!("call_{id}_{index}"))
+        call.id.clone().unwrap_or_else(|| format!("call_{id}_{index}"))
     }
 
     fn finish_reason(&self) -> &'static str {
-        if self.calls.is_empty() {
-            "stop"
-        } else {
-            "tool_calls"
-        }
+        if self.calls.is_empty() { "stop" } else { "tool_calls" }
     }
 
     fn usage(&self, frame: &Frame<'_>) -> Value {
-        let written: usize = self.text().len()
-            + self
-                .calls
-                .iter()
-                .map(|call| Self::arguments(call).len())
-                .sum::<usize>();
-        let (read, written) = (
-            frame.request_bytes / BYTES_A_TOKEN,
-            written.div_ceil(BYTES_A_TOKEN),
-        );
+        let written: usize =
+            self.text().len() + self.calls.iter().map(|call| Self::arguments(call).len()).sum::<usize>();
+        let (read, written) = (frame.request_bytes / BYTES_A_TOKEN, written.div_ceil(BYTES_A_TOKEN));
         json!({
             "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
             "prompt_tokens_details": {"cached_tokens": frame.cached_bytes / BYTES_A_TOKEN},
@@ -160,27 +138,17 @@ impl Reply {
     pub(super) fn events(&self, frame: &Frame<'_>) -> Vec<String> {
         let chars = self.chunk.unwrap_or(PIECE_CHARS);
         let mut events = vec![delta(frame, json!({"role": "assistant", "content": ""}))];
-        events.extend(
-            pieces(self.text(), chars)
-                .into_iter()
-                .map(|piece| delta(frame, json!({"content": piece}))),
-        );
+        events.extend(pieces(self.text(), chars).into_iter().map(|piece| delta(frame, json!({"content": piece}))));
         for (index, call) in self.calls.iter().enumerate() {
             let head = json!({"index": index, "id": Self::call_id(call, index, frame.id), "type": "function",
                 "function": {"name": call.tool, "arguments": ""}});
             events.push(delta(frame, json!({"tool_calls": [head]})));
-            for piece in pieces(
-                &Self::arguments(call),
-                chars.max(call.arguments.to_string().len() / 16),
-            ) {
+            for piece in pieces(&Self::arguments(call), chars.max(call.arguments.to_string().len() / 16)) {
                 let part = json!({"index": index, "function": {"arguments": piece}});
                 events.push(delta(frame, json!({"tool_calls": [part]})));
             }
         }
-        events.push(event(&chunk(
-            frame,
-            &json!([{"index": 0, "delta": {}, "finish_reason": self.finish_reason()}]),
-        )));
+        events.push(event(&chunk(frame, &json!([{"index": 0, "delta": {}, "finish_reason": self.finish_reason()}]))));
         let mut last = chunk(frame, &json!([]));
         last["usage"] = self.usage(frame);
         events.push(event(&last));
@@ -219,15 +187,9 @@ fn chunk(frame: &Frame<'_>, choices: &Value) -> Value {
     })
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "each caller builds it in place"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "each caller builds it in place")]
 fn delta(frame: &Frame<'_>, delta: Value) -> String {
-    event(&chunk(
-        frame,
-        &json!([{"index": 0, "delta": delta, "finish_reason": null}]),
-    ))
+    event(&chunk(frame, &json!([{"index": 0, "delta": delta, "finish_reason": null}])))
 }
 
 fn event(data: &Value) -> String {
@@ -236,8 +198,5 @@ fn event(data: &Value) -> String {
 
 fn pieces(text: &str, chars: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
-    characters
-        .chunks(chars)
-        .map(|piece| piece.iter().collect())
-        .collect()
+    characters.chunks(chars).map(|piece| piece.iter().collect()).collect()
 }

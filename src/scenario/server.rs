@@ -71,16 +71,9 @@ impl Drop for Running {
 pub async fn serve(scenario: Scenario, options: ServeOptions) -> io::Result<Running> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
-    let shared = Arc::new(Shared {
-        options: options.clone(),
-        clerk: Mutex::new(Clerk::new(scenario, options)),
-    });
+    let shared = Arc::new(Shared { options: options.clone(), clerk: Mutex::new(Clerk::new(scenario, options)) });
     let task = tokio::spawn(accept(listener, Arc::clone(&shared))).abort_handle();
-    Ok(Running {
-        address,
-        shared,
-        task,
-    })
+    Ok(Running { address, shared, task })
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -145,21 +138,12 @@ impl Shared {
         self.clerk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn complete(
-        &self,
-        request: &Request,
-        stream: &mut BufStream<TcpStream>,
-    ) -> io::Result<()> {
-        let admitted = self
-            .clerk()
-            .admit(&request.headers, &request.body, Instant::now());
+    async fn complete(&self, request: &Request, stream: &mut BufStream<TcpStream>) -> io::Result<()> {
+        let admitted = self.clerk().admit(&request.headers, &request.body, Instant::now());
         if self.options.strict && !admitted.faults.is_empty() {
             return send(stream, &error(400, &admitted.faults.join("; "))).await;
         }
-        let agent = request
-            .headers
-            .get("x-s15-agent")
-            .map_or("", String::as_str);
+        let agent = request.headers.get("x-s15-agent").map_or("", String::as_str);
         let (reply, random_delay) = {
             let mut clerk = self.clerk();
             let reply = clerk.choose(&request.headers, &admitted);

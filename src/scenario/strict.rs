@@ -16,17 +16,10 @@ const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
 pub(super) fn header_faults(headers: &BTreeMap<String, String>) -> Vec<String> {
     let mut faults: Vec<String> = REQUIRED_HEADERS
         .iter()
-        .filter(|name| {
-            headers
-                .get(**name)
-                .is_none_or(|value| value.trim().is_empty())
-        })
+        .filter(|name| headers.get(**name).is_none_or(|value| value.trim().is_empty()))
         .map(|name| format!("the header {name} is missing"))
         .collect();
-    if headers
-        .get("x-s15-call")
-        .is_some_and(|call| call.parse::<u64>().map_or(true, |call| call == 0))
-    {
+    if headers.get("x-s15-call").is_some_and(|call| call.parse::<u64>().map_or(true, |call| call == 0)) {
         faults.push("the header x-s15-call is no number from 1".to_owned());
     }
     faults
@@ -38,21 +31,13 @@ pub(super) fn body_faults(body: &Value) -> Vec<String> {
     if body.get("stream") != Some(&Value::Bool(true)) {
         faults.push("`stream` is not true".to_owned());
     }
-    if body
-        .get("model")
-        .and_then(Value::as_str)
-        .is_none_or(str::is_empty)
-    {
+    if body.get("model").and_then(Value::as_str).is_none_or(str::is_empty) {
         faults.push("`model` is missing".to_owned());
     }
     if let Some(tools) = body.get("tools") {
         faults.extend(tools_faults(tools));
     }
-    match body
-        .get("messages")
-        .and_then(Value::as_array)
-        .filter(|messages| !messages.is_empty())
-    {
+    match body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty()) {
         Some(messages) => faults.extend(message_faults(messages)),
         None => faults.push("`messages` is missing or empty".to_owned()),
     }
@@ -65,17 +50,11 @@ fn tools_faults(tools: &Value) -> Vec<String> {
     };
     let mut faults = Vec::new();
     for (at, tool) in tools.iter().enumerate() {
-        let name = tool
-            .pointer("/function/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = tool.pointer("/function/name").and_then(Value::as_str).unwrap_or_default();
         if !is_tool_name(name) {
             faults.push(format!("tool {at}: the name {name:?} is not allowed"));
         }
-        if !tool
-            .pointer("/function/parameters")
-            .is_some_and(Value::is_object)
-        {
+        if !tool.pointer("/function/parameters").is_some_and(Value::is_object) {
             faults.push(format!("tool {at} ({name}): the parameters are no object"));
         }
     }
@@ -101,17 +80,12 @@ struct History {
 
 impl History {
     fn see(&mut self, at: usize, message: &Value) {
-        let role = message
-            .get("role")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
         if !ROLES.contains(&role) {
-            self.faults
-                .push(format!("message {at}: the role {role:?} is unknown"));
+            self.faults.push(format!("message {at}: the role {role:?} is unknown"));
         }
         if at == 0 && !matches!(role, "system" | "developer") {
-            self.faults
-                .push(format!("message 0 is of role {role:?}, not system"));
+            self.faults.push(format!("message 0 is of role {role:?}, not system"));
         }
         if role == "tool" {
             self.see_result(at, message);
@@ -121,35 +95,24 @@ impl History {
         match role {
             "assistant" => self.see_reply(at, message),
             _ if content_text(message).trim().is_empty() => {
-                self.faults
-                    .push(format!("message {at}: an empty {role} message"));
+                self.faults.push(format!("message {at}: an empty {role} message"));
             }
             _ => {}
         }
     }
 
     fn see_result(&mut self, at: usize, message: &Value) {
-        let id = message
-            .get("tool_call_id")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if !message
-            .get("content")
-            .is_some_and(|content| content.is_string() || content.is_array())
-        {
-            self.faults
-                .push(format!("message {at}: the result of {id:?} has no content"));
+        let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
+        if !message.get("content").is_some_and(|content| content.is_string() || content.is_array()) {
+            self.faults.push(format!("message {at}: the result of {id:?} has no content"));
         }
         if let Some(place) = self.open.iter().position(|open| open == id) {
             self.open.remove(place);
             self.answered.insert(id.to_owned());
         } else if self.answered.contains(id) {
-            self.faults
-                .push(format!("message {at}: a second or late result for {id:?}"));
+            self.faults.push(format!("message {at}: a second or late result for {id:?}"));
         } else {
-            self.faults.push(format!(
-                "message {at}: an orphan result for {id:?}, which no call right before it has"
-            ));
+            self.faults.push(format!("message {at}: an orphan result for {id:?}, which no call right before it has"));
         }
     }
 
@@ -159,17 +122,13 @@ impl History {
             Some(calls) => match calls.as_array() {
                 Some(calls) if !calls.is_empty() => calls.as_slice(),
                 _ => {
-                    self.faults.push(format!(
-                        "message {at}: `tool_calls` is there but no filled list"
-                    ));
+                    self.faults.push(format!("message {at}: `tool_calls` is there but no filled list"));
                     &[]
                 }
             },
         };
         if calls.is_empty() && content_text(message).trim().is_empty() {
-            self.faults.push(format!(
-                "message {at}: an assistant message with neither text nor calls"
-            ));
+            self.faults.push(format!("message {at}: an assistant message with neither text nor calls"));
         }
         for call in calls {
             self.see_call(at, call);
@@ -179,52 +138,37 @@ impl History {
     fn see_call(&mut self, at: usize, call: &Value) {
         let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
         if id.is_empty() {
-            self.faults
-                .push(format!("message {at}: a call without an id"));
+            self.faults.push(format!("message {at}: a call without an id"));
         } else if self.open.iter().any(|open| open == id) {
-            self.faults.push(format!(
-                "message {at}: the call id {id:?} twice in one message"
-            ));
+            self.faults.push(format!("message {at}: the call id {id:?} twice in one message"));
         } else {
             self.answered.remove(id); // an id may come again in a later message
             self.open.push(id.to_owned());
         }
         if call.get("type").and_then(Value::as_str) != Some("function") {
-            self.faults.push(format!(
-                "message {at}: the call {id:?} is not of type function"
-            ));
+            self.faults.push(format!("message {at}: the call {id:?} is not of type function"));
         }
-        let name = call
-            .pointer("/function/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = call.pointer("/function/name").and_then(Value::as_str).unwrap_or_default();
         if !is_tool_name(name) {
-            self.faults.push(format!(
-                "message {at}: the tool name {name:?} is not allowed"
-            ));
+            self.faults.push(format!("message {at}: the tool name {name:?} is not allowed"));
         }
         let arguments = call.pointer("/function/arguments").and_then(Value::as_str);
         let parsed = arguments.and_then(|text| serde_json::from_str::<Value>(text).ok());
         if !parsed.is_some_and(|value| value.is_object()) {
-            self.faults.push(format!(
-                "message {at}: the arguments of {name:?} are no JSON object in a string"
-            ));
+            self.faults.push(format!("message {at}: the arguments of {name:?} are no JSON object in a string"));
         }
     }
 
     fn close_calls(&mut self, before: &str) {
         for id in self.open.drain(..) {
-            self.faults
-                .push(format!("the call {id:?} has no result before {before}"));
+            self.faults.push(format!("the call {id:?} has no result before {before}"));
         }
     }
 }
 
 fn is_tool_name(name: &str) -> bool {
     (1..=TOOL_NAME_CHARS_MAX).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// The parts of a request that a server can cache, byte for byte.
@@ -239,13 +183,8 @@ impl Prefix {
     /// Cuts them out of a body.
     pub(super) fn of(raw: &[u8]) -> Self {
         let messages = raw_member(raw, "messages").unwrap_or_default();
-        let inner = messages
-            .get(1..messages.len().saturating_sub(1))
-            .unwrap_or_default();
-        Self {
-            messages: inner.to_vec(),
-            tools: raw_member(raw, "tools").unwrap_or_default().to_vec(),
-        }
+        let inner = messages.get(1..messages.len().saturating_sub(1)).unwrap_or_default();
+        Self { messages: inner.to_vec(), tools: raw_member(raw, "tools").unwrap_or_default().to_vec() }
     }
 
     /// Its length.
@@ -257,20 +196,11 @@ impl Prefix {
     pub(super) fn faults_after(&self, earlier: &Self) -> Vec<String> {
         let mut faults = Vec::new();
         let kept = self.messages.starts_with(&earlier.messages)
-            && matches!(
-                self.messages.get(earlier.messages.len()),
-                None | Some(b',') | Some(b' ' | b'\n')
-            );
+            && matches!(self.messages.get(earlier.messages.len()), None | Some(b',') | Some(b' ' | b'\n'));
         if !kept {
-            let same = self
-                .messages
-                .iter()
-                .zip(&earlier.messages)
-                .take_while(|(a, b)| a == b)
-                .count();
+            let same = self.messages.iter().zip(&earlier.messages).take_while(|(a, b)| a == b).count();
             let cut = |bytes: &[u8]| {
-                String::from_utf8_lossy(&bytes[same.min(bytes.len())..(same + 60).min(bytes.len())])
-                    .into_owned()
+                String::from_utf8_lossy(&bytes[same.min(bytes.len())..(same + 60).min(bytes.len())]).into_owned()
             };
             faults.push(format!(
                 "the prefix changed: from byte {same} of the messages, {:?} stood there and now {:?}",

@@ -54,21 +54,14 @@ fn i5_every_call_needs_its_result_right_after_it() {
     assert!(fault(&[user(), bash(), user()]).contains("no result before message 3 (user)"));
     assert!(fault(&[user(), bash(), result("1"), result("1")]).contains("second or late result"));
     assert!(fault(&[user(), result("9")]).contains("orphan result for \"9\""));
-    let late = message_faults(&[
-        json!({"role": "system", "content": "s"}),
-        bash(),
-        user(),
-        result("1"),
-    ]);
+    let late = message_faults(&[json!({"role": "system", "content": "s"}), bash(), user(), result("1")]);
     assert_eq!(late.len(), 2, "{late:?}");
 }
 
 #[test]
 fn i5_arguments_are_a_json_object_in_a_string() {
     for arguments in ["", "{", "[]", "null", "\"x\""] {
-        assert!(
-            fault(&[asks(&[call("1", "bash", arguments)]), result("1")]).contains("no JSON object")
-        );
+        assert!(fault(&[asks(&[call("1", "bash", arguments)]), result("1")]).contains("no JSON object"));
     }
     let mut object = call("1", "bash", "");
     object["function"]["arguments"] = json!({});
@@ -78,10 +71,7 @@ fn i5_arguments_are_a_json_object_in_a_string() {
 #[test]
 fn i5_no_message_is_empty() {
     assert!(fault(&[json!({"role": "user", "content": " \n"})]).contains("an empty user message"));
-    assert!(
-        fault(&[user(), json!({"role": "assistant", "content": ""})])
-            .contains("neither text nor calls")
-    );
+    assert!(fault(&[user(), json!({"role": "assistant", "content": ""})]).contains("neither text nor calls"));
     let no_calls = message_faults(&[json!({"role": "system", "content": "s"}), asks(&[])]);
     assert!(no_calls[0].contains("no filled list"), "{no_calls:?}");
     let hollow = json!({"role": "tool", "tool_call_id": "1", "content": null});
@@ -94,10 +84,7 @@ fn ids_and_names_are_well_formed() {
     let twice = asks(&[call("1", "bash", "{}"), call("1", "bash", "{}")]);
     assert!(fault(&[twice, result("1")]).contains("twice in one message"));
     for name in ["", "a b", "ü", &"x".repeat(65)] {
-        assert!(
-            fault(&[asks(&[call("1", name, "{}")]), result("1")]).contains("is not allowed"),
-            "{name}"
-        );
+        assert!(fault(&[asks(&[call("1", name, "{}")]), result("1")]).contains("is not allowed"), "{name}");
     }
     let mut typeless = call("1", "bash", "{}");
     typeless["type"] = json!("tool");
@@ -125,29 +112,15 @@ fn the_body_streams_names_a_model_and_has_good_tools() {
     assert!(with("model", json!("")).contains("`model`"));
     assert!(with("messages", json!([])).contains("`messages`"));
     assert!(with("tools", json!([])).contains("`tools`"));
-    assert!(
-        with(
-            "tools",
-            json!([{"function": {"name": "a b", "parameters": {}}}])
-        )
-        .contains("a b")
-    );
+    assert!(with("tools", json!([{"function": {"name": "a b", "parameters": {}}}])).contains("a b"));
     assert!(with("tools", json!([{"function": {"name": "a"}}])).contains("parameters"));
 }
 
 #[test]
 fn the_headers_say_who_asks() {
     let with = |call: &str| -> Vec<String> {
-        let headers = [
-            ("x-s15-agent", "lead"),
-            ("x-s15-session", "s"),
-            ("x-s15-call", call),
-        ];
-        header_faults(
-            &headers
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-        )
+        let headers = [("x-s15-agent", "lead"), ("x-s15-session", "s"), ("x-s15-call", call)];
+        header_faults(&headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
     };
     assert_eq!(with("1"), Vec::<String>::new());
     assert!(with("0")[0].contains("no number from 1"));
@@ -157,24 +130,15 @@ fn the_headers_say_who_asks() {
 #[test]
 fn the_prefix_is_compared_byte_by_byte() {
     let prefix = |messages: &str, tools: &str| {
-        Prefix::of(
-            format!(r#"{{"model":"m\"]}}","messages":[{messages}],"tools":{tools},"x":1}}"#)
-                .as_bytes(),
-        )
+        Prefix::of(format!(r#"{{"model":"m\"]}}","messages":[{messages}],"tools":{tools},"x":1}}"#).as_bytes())
     };
     let first = prefix(r#"{"a":"[\"]"}"#, "[1]");
     let grown = prefix(r#"{"a":"[\"]"},{"b":2}"#, "[1]");
     assert_eq!(first.faults_after(&first), Vec::<String>::new());
     assert_eq!(grown.faults_after(&first), Vec::<String>::new());
     assert!(first.faults_after(&grown)[0].contains("the prefix changed"));
-    assert!(
-        prefix(r#"{"a":"x"},{"b":2}"#, "[1]").faults_after(&first)[0]
-            .contains("the prefix changed")
-    );
+    assert!(prefix(r#"{"a":"x"},{"b":2}"#, "[1]").faults_after(&first)[0].contains("the prefix changed"));
     assert!(prefix(r#"{"a":"[\"]"}"#, "[2]").faults_after(&first)[0].contains("`tools`"));
     // The same values in other bytes miss a server's cache.
-    assert_eq!(
-        prefix(r#"{"a": "[\"]"}"#, "[1]").faults_after(&first).len(),
-        1
-    );
+    assert_eq!(prefix(r#"{"a": "[\"]"}"#, "[1]").faults_after(&first).len(), 1);
 }

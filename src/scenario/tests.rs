@@ -13,15 +13,10 @@ fn fault(text: &str) -> String {
 }
 
 fn headers(agent: &str, purpose: &str) -> BTreeMap<String, String> {
-    [
-        ("x-s15-agent", agent),
-        ("x-s15-session", "s"),
-        ("x-s15-call", "1"),
-        ("x-s15-purpose", purpose),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .collect()
+    [("x-s15-agent", agent), ("x-s15-session", "s"), ("x-s15-call", "1"), ("x-s15-purpose", purpose)]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// What a scenario says to a conversation of `[role, text]` after the system prompt; calls are written as text.
@@ -29,10 +24,7 @@ struct Asked(Clerk);
 
 impl Asked {
     fn new(scenario: &str) -> Self {
-        Self(Clerk::new(
-            Scenario::parse(scenario).unwrap(),
-            ServeOptions::default(),
-        ))
+        Self(Clerk::new(Scenario::parse(scenario).unwrap(), ServeOptions::default()))
     }
 
     fn say(&mut self, agent: &str, messages: &[Value]) -> Value {
@@ -44,17 +36,12 @@ impl Asked {
         all.extend_from_slice(messages);
         let headers = headers(agent, purpose);
         let body = json!({"model": "m", "stream": true, "messages": all});
-        let admitted = self
-            .0
-            .admit(&headers, body.to_string().as_bytes(), Instant::now());
+        let admitted = self.0.admit(&headers, body.to_string().as_bytes(), Instant::now());
         self.0.choose(&headers, &admitted).message("id")
     }
 
     fn text(&mut self, agent: &str, messages: &[Value]) -> String {
-        self.say(agent, messages)["content"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        self.say(agent, messages)["content"].as_str().unwrap().to_owned()
     }
 }
 
@@ -87,46 +74,16 @@ fn a_bad_file_is_refused_with_the_rule_that_is_wrong() {
     assert!(fault("fallback = 3").contains("`fallback` is no table"));
     let cases = [
         ("text = \"a\"", "rule 2: `agent` is missing"),
-        (
-            "name = \"x\"\nagent = \"lead\"",
-            "rule 2 (x): it has no reply",
-        ),
-        (
-            "agent = \"lead\"\ntext = \"a\"\nusr = \"b\"",
-            "rule 2: unknown field `usr`",
-        ),
-        (
-            "agent = 3\ntext = \"a\"",
-            "rule 2: `agent` is neither a text nor",
-        ),
-        (
-            "agent = \"lead\"\ntext = \"${who}\"",
-            "rule 2: ${who} is captured by no condition",
-        ),
-        (
-            "agent = \"lead\"\nuntil_call = \"x\"\ntext = \"a\"",
-            "rule 2: `until_call` needs an `event`",
-        ),
-        (
-            "agent = \"lead\"\nevent = \"{x} y\"\ntext = \"a\"",
-            "must begin with text",
-        ),
-        (
-            "agent = \"lead\"\ntext = \"${file:gone}\"",
-            "there is no file \"gone\"",
-        ),
-        (
-            "agent = \"lead\"\nchunk = 0\ntext = \"a\"",
-            "`chunk` must be at least 1",
-        ),
-        (
-            "agent = \"lead\"\ncalls = [{ tool = \"x\", arguments = 3 }]",
-            "the arguments of x are no table",
-        ),
-        (
-            "agent = \"lead\"\ncalls = [{ tol = \"x\" }]",
-            "unknown field `tol`",
-        ),
+        ("name = \"x\"\nagent = \"lead\"", "rule 2 (x): it has no reply"),
+        ("agent = \"lead\"\ntext = \"a\"\nusr = \"b\"", "rule 2: unknown field `usr`"),
+        ("agent = 3\ntext = \"a\"", "rule 2: `agent` is neither a text nor"),
+        ("agent = \"lead\"\ntext = \"${who}\"", "rule 2: ${who} is captured by no condition"),
+        ("agent = \"lead\"\nuntil_call = \"x\"\ntext = \"a\"", "rule 2: `until_call` needs an `event`"),
+        ("agent = \"lead\"\nevent = \"{x} y\"\ntext = \"a\"", "must begin with text"),
+        ("agent = \"lead\"\ntext = \"${file:gone}\"", "there is no file \"gone\""),
+        ("agent = \"lead\"\nchunk = 0\ntext = \"a\"", "`chunk` must be at least 1"),
+        ("agent = \"lead\"\ncalls = [{ tool = \"x\", arguments = 3 }]", "the arguments of x are no table"),
+        ("agent = \"lead\"\ncalls = [{ tol = \"x\" }]", "unknown field `tol`"),
     ];
     for (rule, error) in cases {
         assert!(second(rule).contains(error), "{rule}: {}", second(rule));
@@ -151,24 +108,15 @@ fn the_first_rule_for_the_agent_answers_and_the_fallback_the_rest() {
     assert_eq!(asked.text("lead", &[user("blue")]), "lost");
     assert_eq!(asked.text("a", &[user("Go ahead! ")]), "going");
     assert_eq!(asked.text("b", &[user("go ahead")]), "others");
-    assert_eq!(
-        asked.0.unmatched(),
-        ["lead request 1: blue", "b request 2: go ahead"]
-    );
+    assert_eq!(asked.0.unmatched(), ["lead request 1: blue", "b request 2: go ahead"]);
 }
 
 #[test]
 fn typed_lines_and_blocks_are_told_apart() {
     let rule = "[[rule]]\nagent = \"lead\"\nline_open = true\nuser = \"x\"\ntext = \"line\"\n[[rule]]\nagent = \"lead\"\ntext = \"none\"";
     let mut asked = Asked::new(rule);
-    assert_eq!(
-        asked.text("lead", &[user("[Team events]\n[result] x: x")]),
-        "none"
-    );
-    assert_eq!(
-        asked.text("lead", &[user("x"), user("[Team events]\n[result] a: b")]),
-        "line"
-    );
+    assert_eq!(asked.text("lead", &[user("[Team events]\n[result] x: x")]), "none");
+    assert_eq!(asked.text("lead", &[user("x"), user("[Team events]\n[result] a: b")]), "line");
     assert_eq!(asked.text("lead", &[user("x"), user("y")]), "line");
     assert_eq!(asked.text("lead", &[user("x"), said("spoken")]), "none");
     let [call, result] = called("bash", json!({}), "ok");
@@ -187,23 +135,14 @@ fn an_event_is_open_until_it_is_answered() {
     let events = user("[Team events]\n[plan id=1] a: p\n[plan id=2] b: p\n[result] c: r");
     assert_eq!(asked.text("lead", std::slice::from_ref(&events)), "a 1");
     let [call, result] = called("review", json!({"id": "1"}), "ok");
-    assert_eq!(
-        asked.text("lead", &[events.clone(), call.clone(), result.clone()]),
-        "b 2"
-    );
+    assert_eq!(asked.text("lead", &[events.clone(), call.clone(), result.clone()]), "b 2");
     // Words alone don't answer a plan, but they answer a result.
     assert_eq!(asked.text("lead", &[events.clone(), said("well")]), "a 1");
     let [second, end] = called("review", json!({"id": "2"}), "ok");
     let both = [events, call, result, second, end];
     assert_eq!(asked.text("lead", &both), "nothing");
-    assert_eq!(
-        asked.text("lead", &[user("[Team events]\n[result] c: r")]),
-        "thanks c"
-    );
-    assert_eq!(
-        asked.text("lead", &[user("[Team events]\n[error] c: r")]),
-        "trouble"
-    );
+    assert_eq!(asked.text("lead", &[user("[Team events]\n[result] c: r")]), "thanks c");
+    assert_eq!(asked.text("lead", &[user("[Team events]\n[error] c: r")]), "trouble");
 }
 
 #[test]
@@ -217,19 +156,10 @@ fn results_are_looked_at_by_tool_arguments_and_text() {
         let [call, result] = called(tool, arguments, result);
         asked.text("a", &[user("x"), call, result])
     };
-    assert_eq!(
-        after("bash", json!({}), "test result: ok. 12 passed; 0 failed"),
-        "12"
-    );
+    assert_eq!(after("bash", json!({}), "test result: ok. 12 passed; 0 failed"), "12");
     assert_eq!(after("bash", json!({}), "FAILED"), "got FAILED");
-    assert_eq!(
-        after("review", json!({"id": "1", "approve": false}), "done"),
-        "sent back"
-    );
-    assert_eq!(
-        after("review", json!({"id": "1", "approve": true}), "done"),
-        "got done"
-    );
+    assert_eq!(after("review", json!({"id": "1", "approve": false}), "done"), "sent back");
+    assert_eq!(after("review", json!({"id": "1", "approve": true}), "done"), "got done");
     assert_eq!(asked.text("a", &[user("x")]), "no");
 }
 
@@ -262,30 +192,15 @@ fn linear_rules_count_and_limited_ones_end() {
          [fallback]\n\"*\" = \"end\"",
     );
     let mut say = || asked.text("a", &[user("x")]);
-    assert_eq!(
-        [say(), say(), say(), say(), say()],
-        ["once", "second", "twice", "twice", "end"]
-    );
-    assert_eq!(
-        asked.say_for("a", "compact", &[user("x")])["content"],
-        "short"
-    );
+    assert_eq!([say(), say(), say(), say(), say()], ["once", "second", "twice", "twice", "end"]);
+    assert_eq!(asked.say_for("a", "compact", &[user("x")])["content"], "short");
 }
 
 #[test]
 fn the_language_is_that_of_the_typed_lines() {
     let mut asked = Asked::new("[[rule]]\nagent = \"*\"\ntext = { zh = \"你好\", en = \"hello\" }");
-    assert_eq!(
-        asked.text(
-            "lead",
-            &[user("hi"), user("[Team events]\n[result] a: 完成")]
-        ),
-        "hello"
-    );
-    assert_eq!(
-        asked.text("lead", &[user("重构"), said("x"), user("ok")]),
-        "你好"
-    );
+    assert_eq!(asked.text("lead", &[user("hi"), user("[Team events]\n[result] a: 完成")]), "hello");
+    assert_eq!(asked.text("lead", &[user("重构"), said("x"), user("ok")]), "你好");
     assert_eq!(asked.text("a", &[user("[Task] 整理")]), "你好");
 }
 

@@ -135,14 +135,8 @@ impl When {
         let open = conversation.open_lines();
         let is_open = !open.is_empty();
         let count = open.len();
-        let lines = if is_open {
-            open
-        } else {
-            conversation.line().into_iter().collect()
-        };
-        let asks = !self.user.list().is_empty()
-            || !self.user_is.list().is_empty()
-            || self.answer.is_some();
+        let lines = if is_open { open } else { conversation.line().into_iter().collect() };
+        let asks = !self.user.list().is_empty() || !self.user_is.list().is_empty() || self.answer.is_some();
         self.line_open.is_none_or(|wanted| wanted == is_open)
             && self.open_lines_min.is_none_or(|min| count >= min)
             && (!asks || lines.iter().any(|line| self.line_fits(line)))
@@ -159,23 +153,12 @@ impl When {
     }
 
     pub(super) fn work_holds(&self, conversation: &Conversation) -> bool {
-        let stands = |word: &str| {
-            conversation
-                .scene()
-                .iter()
-                .any(|entry| entry.text.contains(word))
-        };
+        let stands = |word: &str| conversation.scene().iter().any(|entry| entry.text.contains(word));
         self.has.all(stands)
             && self.lacks.all(|word| !stands(word))
-            && self
-                .all_reported
-                .is_none_or(|all| all == conversation.all_reported())
-            && self
-                .all_ended
-                .is_none_or(|all| all == conversation.all_ended())
-            && self
-                .any_spawned
-                .is_none_or(|any| any != conversation.spawned().is_empty())
+            && self.all_reported.is_none_or(|all| all == conversation.all_reported())
+            && self.all_ended.is_none_or(|all| all == conversation.all_ended())
+            && self.any_spawned.is_none_or(|any| any != conversation.spawned().is_empty())
     }
 
     pub(super) fn calls_hold(&self, conversation: &Conversation) -> bool {
@@ -183,29 +166,15 @@ impl When {
             let pattern = CallPattern::new(word);
             conversation.calls().any(|call| pattern.takes(call))
         };
-        let is_last = |word: &str| {
-            conversation
-                .calls()
-                .next_back()
-                .is_some_and(|call| CallPattern::new(word).takes(call))
-        };
-        let is_result = |word: &str| {
-            conversation
-                .last_result()
-                .is_some_and(|call| CallPattern::new(word).takes(call))
-        };
+        let is_last =
+            |word: &str| conversation.calls().next_back().is_some_and(|call| CallPattern::new(word).takes(call));
+        let is_result = |word: &str| conversation.last_result().is_some_and(|call| CallPattern::new(word).takes(call));
         self.after_result.any(is_result)
             && self.has_call.all(made)
             && self.lacks_call.all(|word| !made(word))
             && self.last_call.any(is_last)
-            && self
-                .todo
-                .as_ref()
-                .is_none_or(|todo| todo.is_open(conversation))
-            && self
-                .has_result
-                .as_ref()
-                .is_none_or(|result| result.holds(conversation))
+            && self.todo.as_ref().is_none_or(|todo| todo.is_open(conversation))
+            && self.has_result.as_ref().is_none_or(|result| result.holds(conversation))
     }
 }
 
@@ -230,9 +199,7 @@ impl ResultOf {
         let newest = conversation.calls().rev().find(|call| pattern.takes(call));
         newest
             .and_then(|call| call.result.as_deref())
-            .is_some_and(|result| {
-                result.contains(&self.has) && self.lacks.all(|word| !result.contains(word))
-            })
+            .is_some_and(|result| result.contains(&self.has) && self.lacks.all(|word| !result.contains(word)))
     }
 }
 

@@ -164,35 +164,18 @@ impl TeamCall {
         match self {
             Self::SendMessage { to, .. } | Self::AssignTask { to, .. } => to.clone(),
             Self::SpawnTeammate { name, .. } => name.clone(),
-            Self::RequestPlan { teammate, .. } | Self::RequestShutdown { teammate, .. } => {
-                teammate.clone()
-            }
-            Self::ReviewPlan {
-                request_id,
-                approve,
-                ..
-            }
-            | Self::ShutdownResponse {
-                request_id,
-                approve,
-                ..
-            } => {
-                format!(
-                    "{} {request_id}",
-                    if *approve { "approve" } else { "reject" }
-                )
+            Self::RequestPlan { teammate, .. } | Self::RequestShutdown { teammate, .. } => teammate.clone(),
+            Self::ReviewPlan { request_id, approve, .. } | Self::ShutdownResponse { request_id, approve, .. } => {
+                format!("{} {request_id}", if *approve { "approve" } else { "reject" })
             }
             Self::RequestStatus { request_id } => request_id.clone(),
-            Self::ProposeTeam { members, .. } => members
-                .iter()
-                .map(|member| member.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
+            Self::ProposeTeam { members, .. } => {
+                members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(", ")
+            }
             Self::ReportStatus { text } => text.clone(),
-            Self::ListTeammates {}
-            | Self::Broadcast { .. }
-            | Self::ListRequests { .. }
-            | Self::SubmitPlan { .. } => String::new(),
+            Self::ListTeammates {} | Self::Broadcast { .. } | Self::ListRequests { .. } | Self::SubmitPlan { .. } => {
+                String::new()
+            }
         }
     }
 }

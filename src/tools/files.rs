@@ -22,10 +22,7 @@ const NEW_FILE_MODE: u32 = 0o644;
 const BOM: &str = "\u{feff}";
 
 pub(super) fn read(workspace: &Workspace, call: &ReadFileArgs) -> Output {
-    let text = match workspace
-        .readable(&call.path)
-        .and_then(|path| text_of(&path, &call.path))
-    {
+    let text = match workspace.readable(&call.path).and_then(|path| text_of(&path, &call.path)) {
         Ok(text) => text,
         Err(why) => return Output::error(why),
     };
@@ -33,18 +30,10 @@ pub(super) fn read(workspace: &Workspace, call: &ReadFileArgs) -> Output {
         return Output::done("(the file is empty)");
     }
     let from = usize::try_from(call.offset.unwrap_or(1).max(1)).unwrap_or(usize::MAX) - 1;
-    let limit = call.limit.map_or(LINES_MAX, |limit| {
-        usize::try_from(limit)
-            .unwrap_or(LINES_MAX)
-            .clamp(1, LINES_MAX)
-    });
+    let limit = call.limit.map_or(LINES_MAX, |limit| usize::try_from(limit).unwrap_or(LINES_MAX).clamp(1, LINES_MAX));
     let count = text.lines().count();
     if from >= count {
-        return Output::error(format!(
-            "{} has {count} lines; offset {} is past its end",
-            call.path,
-            from + 1
-        ));
+        return Output::error(format!("{} has {count} lines; offset {} is past its end", call.path, from + 1));
     }
     let mut shown = String::new();
     let mut next = from;
@@ -58,11 +47,7 @@ pub(super) fn read(workspace: &Workspace, call: &ReadFileArgs) -> Output {
         shown.push_str(&format!("{next:>6}\t{line}{mark}\n"));
     }
     if next < count {
-        shown.push_str(&format!(
-            "… ({} more lines; go on with offset {})\n",
-            count - next,
-            next + 1
-        ));
+        shown.push_str(&format!("… ({} more lines; go on with offset {})\n", count - next, next + 1));
     }
     Output::done(shown)
 }
@@ -77,11 +62,7 @@ pub(super) fn write(workspace: &Workspace, call: &WriteFileArgs) -> Output {
         return Output::error(format!("{} was not written: {why}", call.path));
     }
     let lines = call.content.lines().count();
-    Output::done(format!(
-        "{} {} ({lines} lines)",
-        if existed { "replaced" } else { "created" },
-        call.path
-    ))
+    Output::done(format!("{} {} ({lines} lines)", if existed { "replaced" } else { "created" }, call.path))
 }
 
 pub(super) fn edit(workspace: &Workspace, call: &EditFileArgs) -> Output {
@@ -93,43 +74,21 @@ pub(super) fn edit(workspace: &Workspace, call: &EditFileArgs) -> Output {
     if call.old_text == call.new_text {
         return Output::error("old_text and new_text are the same; nothing would change");
     }
-    let found = workspace
-        .writable(&call.path)
-        .and_then(|path| text_of(&path, &call.path).map(|text| (path, text)));
+    let found = workspace.writable(&call.path).and_then(|path| text_of(&path, &call.path).map(|text| (path, text)));
     let (path, text) = match found {
         Ok(found) => found,
         Err(why) => return Output::error(why),
     };
-    let (bom, body) = text
-        .strip_prefix(BOM)
-        .map_or(("", text.as_str()), |body| (BOM, body));
+    let (bom, body) = text.strip_prefix(BOM).map_or(("", text.as_str()), |body| (BOM, body));
     // The model writes LF; a file that keeps CRLF is matched and written as such.
     let crlf = body.contains("\r\n") && !call.old_text.contains('\r');
-    let fitted = |text: &str| {
-        if crlf {
-            text.replace('\n', "\r\n")
-        } else {
-            text.to_owned()
-        }
-    };
+    let fitted = |text: &str| if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
     let (old, new) = (fitted(&call.old_text), fitted(&call.new_text));
-    let places: Vec<usize> = body
-        .match_indices(&old)
-        .map(|(at, _)| body[..at].matches('\n').count() + 1)
-        .collect();
-    let listed = places
-        .iter()
-        .take(10)
-        .map(usize::to_string)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let places: Vec<usize> = body.match_indices(&old).map(|(at, _)| body[..at].matches('\n').count() + 1).collect();
+    let listed = places.iter().take(10).map(usize::to_string).collect::<Vec<_>>().join(", ");
     match (places.len(), call.replace_all.unwrap_or(false)) {
         (0, _) => {
-            return Output::error(format!(
-                "old_text was not found in {}{}",
-                call.path,
-                nearest(body, &call.old_text)
-            ));
+            return Output::error(format!("old_text was not found in {}{}", call.path, nearest(body, &call.old_text)));
         }
         (count @ 2.., false) => {
             return Output::error(format!(
@@ -148,14 +107,9 @@ pub(super) fn edit(workspace: &Workspace, call: &EditFileArgs) -> Output {
 
 /// The text of a regular file; anything else is refused in words, and nothing is waited for.
 fn text_of(path: &Path, shown: &str) -> Result<String, String> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path);
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = file.map_err(|error| format!("{shown} can't be read: {error}"))?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| format!("{shown} can't be read: {error}"))?;
+    let metadata = file.metadata().map_err(|error| format!("{shown} can't be read: {error}"))?;
     if metadata.is_dir() {
         return Err(format!("{shown} is a folder; list it with glob"));
     }
@@ -169,9 +123,7 @@ fn text_of(path: &Path, shown: &str) -> Result<String, String> {
         ));
     }
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("{shown} can't be read: {error}"))?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| format!("{shown} can't be read: {error}"))?;
     if bytes.contains(&0) {
         return Err(format!("{shown} is a binary file ({} bytes)", bytes.len()));
     }
@@ -192,9 +144,7 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), String> {
     if before.as_ref().is_some_and(|metadata| !metadata.is_file()) {
         return Err("it is no regular file".to_owned());
     }
-    let mode = before
-        .as_ref()
-        .map_or(NEW_FILE_MODE, |metadata| metadata.mode() & 0o7777);
+    let mode = before.as_ref().map_or(NEW_FILE_MODE, |metadata| metadata.mode() & 0o7777);
     let mut temporary = tempfile::Builder::new()
         .prefix(".s15-")
         .permissions(Permissions::from_mode(mode))
@@ -204,9 +154,7 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), String> {
     if let Some(before) = before {
         keep_mode(temporary.as_file(), &before).map_err(words)?;
     }
-    temporary
-        .persist(path)
-        .map_err(|error| error.error.to_string())?;
+    temporary.persist(path).map_err(|error| error.error.to_string())?;
     Ok(())
 }
 
@@ -216,11 +164,7 @@ fn keep_mode(file: &File, before: &Metadata) -> std::io::Result<()> {
 
 /// The line most like the first line of what was looked for.
 fn nearest(body: &str, wanted: &str) -> String {
-    let first = wanted
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or_default();
+    let first = wanted.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let likeness = |line: &str| -> usize {
         let line = line.trim();
         if line == first {

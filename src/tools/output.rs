@@ -52,12 +52,9 @@ impl Collector {
     fn spool(&mut self, before: u64, bytes: &[u8]) {
         if self.spool.is_none() && !self.spool_failed {
             let path = self.folder.join(format!("output-{}.txt", Uuid::now_v7()));
-            let begun = std::fs::create_dir_all(&self.folder)
-                .and_then(|()| File::create_new(&path))
-                .and_then(|mut file| {
-                    file.write_all(&self.head)
-                        .and_then(|()| file.write_all(&self.tail))
-                        .map(|()| file)
+            let begun =
+                std::fs::create_dir_all(&self.folder).and_then(|()| File::create_new(&path)).and_then(|mut file| {
+                    file.write_all(&self.head).and_then(|()| file.write_all(&self.tail)).map(|()| file)
                 });
             match begun {
                 Ok(file) => self.spool = Some((path, file)),
@@ -82,13 +79,8 @@ impl Collector {
         let tail_from = boundary_after(&self.tail, self.tail.len().saturating_sub(SIDE_BYTES));
         let left_out = self.total - head_end as u64 - (self.tail.len() - tail_from) as u64;
         let place = match (&self.spool, self.spool_failed) {
-            (Some((path, _)), false) if self.total <= SPOOL_BYTES_MAX => {
-                format!("the whole is in {}", path.display())
-            }
-            (Some((path, _)), false) => format!(
-                "the first {SPOOL_BYTES_MAX} bytes are in {}",
-                path.display()
-            ),
+            (Some((path, _)), false) if self.total <= SPOOL_BYTES_MAX => format!("the whole is in {}", path.display()),
+            (Some((path, _)), false) => format!("the first {SPOOL_BYTES_MAX} bytes are in {}", path.display()),
             (Some(_), true) | (None, _) => "the whole could not be kept".to_owned(),
         };
         format!(
@@ -125,18 +117,14 @@ pub(super) fn readable(bytes: &[u8]) -> String {
 fn boundary_before(bytes: &[u8], at: usize) -> usize {
     let begun = (1..=3.min(at)).find(|back| bytes[at - back] & 0xc0 != 0x80);
     match begun {
-        Some(back) if bytes[at - back] >= 0xc0 && back < sequence_length(bytes[at - back]) => {
-            at - back
-        }
+        Some(back) if bytes[at - back] >= 0xc0 && back < sequence_length(bytes[at - back]) => at - back,
         Some(_) | None => at,
     }
 }
 
 /// The nearest place at or after `at` that is not inside a character.
 fn boundary_after(bytes: &[u8], at: usize) -> usize {
-    (at..bytes.len().min(at + 4))
-        .find(|&place| bytes[place] & 0xc0 != 0x80)
-        .unwrap_or(at)
+    (at..bytes.len().min(at + 4)).find(|&place| bytes[place] & 0xc0 != 0x80).unwrap_or(at)
 }
 
 fn sequence_length(first: u8) -> usize {
@@ -163,16 +151,8 @@ mod tests {
                 collector.push(piece);
             }
             let text = collector.text();
-            assert!(
-                !text.contains('\u{fffd}') && !text.contains("\\x"),
-                "lead-in {lead_in}"
-            );
-            let file = std::fs::read_dir(folder.path())
-                .unwrap()
-                .next()
-                .unwrap()
-                .unwrap()
-                .path();
+            assert!(!text.contains('\u{fffd}') && !text.contains("\\x"), "lead-in {lead_in}");
+            let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
             assert_eq!(std::fs::read(&file).unwrap(), bytes);
             assert!(text.contains(&file.display().to_string()));
         }

@@ -7,13 +7,7 @@ use std::path::{Component, Path, PathBuf};
 const LINKS_MAX: usize = 40;
 
 /// Places in the workspace that hold the program's own or git's own trust: file tools don't write there.
-const PROTECTED: [&str; 5] = [
-    ".mailboxes",
-    ".team",
-    ".s15.toml",
-    ".git/hooks",
-    ".git/config",
-];
+const PROTECTED: [&str; 5] = [".mailboxes", ".team", ".s15.toml", ".git/hooks", ".git/config"];
 
 /// A workspace and what else may be read.
 #[derive(Clone, Debug)]
@@ -47,18 +41,12 @@ impl Workspace {
     /// Where a path that is to be written really lies; it need not exist yet.
     pub(super) fn writable(&self, text: &str) -> Result<PathBuf, String> {
         let real = self.real(text)?;
-        let Ok(inside) = real.strip_prefix(&self.root) else {
-            return Err(self.outside(text, &real));
-        };
+        let Ok(inside) = real.strip_prefix(&self.root) else { return Err(self.outside(text, &real)) };
         if inside.as_os_str().is_empty() {
-            return Err(format!(
-                "{text:?} is the workspace itself; name a file in it"
-            ));
+            return Err(format!("{text:?} is the workspace itself; name a file in it"));
         }
         if let Some(place) = PROTECTED.iter().find(|place| inside.starts_with(place)) {
-            return Err(format!(
-                "{place} is the program's own or git's own; it is not written by tools"
-            ));
+            return Err(format!("{place} is the program's own or git's own; it is not written by tools"));
         }
         Ok(real)
     }
@@ -69,11 +57,7 @@ impl Workspace {
     }
 
     fn outside(&self, text: &str, real: &Path) -> String {
-        format!(
-            "{text:?} leads to {}, outside the workspace {}; stay inside it",
-            real.display(),
-            self.root.display()
-        )
+        format!("{text:?} leads to {}, outside the workspace {}; stay inside it", real.display(), self.root.display())
     }
 
     /// Follows every link, also one whose target does not exist, and every `..` after its link.
@@ -112,10 +96,7 @@ impl Workspace {
 
 /// The parts of a path, last first.
 fn parts(path: &Path) -> Vec<PathBuf> {
-    path.components()
-        .rev()
-        .map(|part| PathBuf::from(part.as_os_str()))
-        .collect()
+    path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
 #[cfg(test)]
@@ -164,11 +145,7 @@ mod tests {
         assert!(inside.ends_with("ws/in/ok"), "{inside:?}");
         assert!(workspace.writable("new/folder/file").is_ok());
         assert!(workspace.writable("in/../ok").is_ok());
-        assert!(
-            workspace
-                .writable(&root.join("in/x").display().to_string())
-                .is_ok()
-        );
+        assert!(workspace.writable(&root.join("in/x").display().to_string()).is_ok());
     }
 
     #[test]
@@ -176,14 +153,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         symlink(".mailboxes", root.path().join("box")).unwrap();
         let workspace = Workspace::new(root.path(), root.path().join("out")).unwrap();
-        for path in [
-            ".mailboxes/lead.jsonl",
-            ".team/config.json",
-            ".s15.toml",
-            ".git/hooks/pre-commit",
-            ".git/config",
-            "box/x",
-        ] {
+        for path in
+            [".mailboxes/lead.jsonl", ".team/config.json", ".s15.toml", ".git/hooks/pre-commit", ".git/config", "box/x"]
+        {
             assert!(workspace.writable(path).is_err(), "{path:?}");
         }
         assert!(workspace.writable(".github/x").is_ok());

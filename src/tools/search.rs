@@ -35,11 +35,8 @@ pub(super) fn glob(workspace: &Workspace, call: &GlobArgs, cancelled: &AtomicBoo
             || path.file_name().is_some_and(|name| matcher.is_match(name))
     };
     let paths = files(&begin, cancelled);
-    let fitting: Vec<String> = paths
-        .iter()
-        .filter(|path| fits(path))
-        .map(|path| workspace.shown(path).display().to_string())
-        .collect();
+    let fitting: Vec<String> =
+        paths.iter().filter(|path| fits(path)).map(|path| workspace.shown(path).display().to_string()).collect();
     if fitting.is_empty() {
         return Output::done("no file fits");
     }
@@ -53,9 +50,7 @@ pub(super) fn grep(workspace: &Workspace, call: &GrepArgs, cancelled: &AtomicBoo
     };
     let expression = match RegexMatcher::new_line_matcher(&call.pattern) {
         Ok(expression) => expression,
-        Err(error) => {
-            return Output::error(format!("the pattern is no regular expression: {error}"));
-        }
+        Err(error) => return Output::error(format!("the pattern is no regular expression: {error}")),
     };
     let only = match call.glob.as_deref().map(matcher).transpose() {
         Ok(only) => only,
@@ -63,20 +58,13 @@ pub(super) fn grep(workspace: &Workspace, call: &GrepArgs, cancelled: &AtomicBoo
     };
     let fits = |path: &Path| {
         only.as_ref().is_none_or(|only| {
-            only.is_match(workspace.shown(path))
-                || path.file_name().is_some_and(|name| only.is_match(name))
+            only.is_match(workspace.shown(path)) || path.file_name().is_some_and(|name| only.is_match(name))
         })
     };
-    let mut searcher = SearcherBuilder::new()
-        .binary_detection(BinaryDetection::quit(0))
-        .line_number(true)
-        .build();
+    let mut searcher = SearcherBuilder::new().binary_detection(BinaryDetection::quit(0)).line_number(true).build();
     let mut hits = Vec::new();
     let mut count = 0_usize;
-    for path in files(&begin, cancelled)
-        .into_iter()
-        .filter(|path| fits(path))
-    {
+    for path in files(&begin, cancelled).into_iter().filter(|path| fits(path)) {
         let shown = workspace.shown(&path).display().to_string();
         let sink = Lossy(|number, line| {
             count += 1;
@@ -93,19 +81,14 @@ pub(super) fn grep(workspace: &Workspace, call: &GrepArgs, cancelled: &AtomicBoo
         return Output::done("no line fits");
     }
     if count > hits.len() {
-        hits.push(format!(
-            "… ({} more lines fit; narrow the search)",
-            count - hits.len()
-        ));
+        hits.push(format!("… ({} more lines fit; narrow the search)", count - hits.len()));
     }
     Output::done(hits.join("\n"))
 }
 
 fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
     let pattern = pattern.trim_start_matches("./");
-    Glob::new(pattern)
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| format!("the pattern does not fit: {error}"))
+    Glob::new(pattern).map(|glob| glob.compile_matcher()).map_err(|error| format!("the pattern does not fit: {error}"))
 }
 
 /// The files below a folder, or the file itself, sorted.
@@ -113,12 +96,7 @@ fn files(begin: &Path, cancelled: &AtomicBool) -> Vec<PathBuf> {
     let walk = WalkBuilder::new(begin)
         .hidden(false)
         .require_git(false)
-        .filter_entry(|entry| {
-            !matches!(
-                entry.file_name().to_str(),
-                Some(".git" | ".mailboxes" | ".team")
-            )
-        })
+        .filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".mailboxes" | ".team")))
         .build();
     let mut files: Vec<PathBuf> = walk
         .take_while(|_| !cancelled.load(Ordering::Relaxed))
@@ -133,10 +111,7 @@ fn files(begin: &Path, cancelled: &AtomicBool) -> Vec<PathBuf> {
 fn bounded(lines: &[String], max: usize, what: &str) -> String {
     let mut text = lines[..lines.len().min(max)].join("\n");
     if lines.len() > max {
-        text.push_str(&format!(
-            "\n… ({} more {what}; narrow the pattern)",
-            lines.len() - max
-        ));
+        text.push_str(&format!("\n… ({} more {what}; narrow the pattern)", lines.len() - max));
     }
     text
 }

@@ -53,19 +53,12 @@ impl Drop for Group {
 
 impl Shell {
     pub(super) async fn run(&self, call: BashArgs, mut stop: Stop<'_>) -> Output {
-        let limit = call
-            .timeout
-            .map_or(self.timeout, |seconds| Duration::from_secs(seconds.max(1)))
-            .min(TIMEOUT_MAX);
+        let limit = call.timeout.map_or(self.timeout, |seconds| Duration::from_secs(seconds.max(1))).min(TIMEOUT_MAX);
         let (mut child, mut output) = match self.start(&call.command) {
             Ok(started) => started,
             Err(error) => return Output::error(format!("bash can't be started: {error}")),
         };
-        let Some(group) = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .map(|id| Group(Pid::from_raw(id)))
-        else {
+        let Some(group) = child.id().and_then(|id| i32::try_from(id).ok()).map(|id| Group(Pid::from_raw(id))) else {
             return Output::error("bash ended before it began");
         };
         let mut collected = Collector::new(&self.out_dir);
@@ -92,10 +85,9 @@ impl Shell {
         }
         let drained = !open || drain(&mut output, &mut collected, &mut buffer).await;
         // Children that the command left behind end with it, whether or not they still hold the pipe.
-        let left_behind =
-            group.signal(Signal::SIGKILL) && matches!(end, End::Exited(_)) && !drained;
+        let left_behind = group.signal(Signal::SIGKILL) && matches!(end, End::Exited(_)) && !drained;
         drop(group);
-        describe(&end, collected.text(), left_behind)
+        describe(&end, &collected.text(), left_behind)
     }
 
     fn start(&self, command: &str) -> std::io::Result<(Child, pipe::Receiver)> {
@@ -147,7 +139,7 @@ async fn drain(output: &mut pipe::Receiver, collected: &mut Collector, buffer: &
     }
 }
 
-fn describe(end: &End, text: String, left_behind: bool) -> Output {
+fn describe(end: &End, text: &str, left_behind: bool) -> Output {
     use std::os::unix::process::ExitStatusExt;
     let (ok, line) = match end {
         End::Exited(status) => match (status.code(), status.signal()) {
@@ -155,32 +147,14 @@ fn describe(end: &End, text: String, left_behind: bool) -> Output {
             (None, Some(signal)) => (false, format!("ended by signal {signal}")),
             (None, None) => (false, "ended without an exit code".to_owned()),
         },
-        End::TimedOut(limit) => (
-            false,
-            format!(
-                "timed out after {} s; the command and its children were ended",
-                limit.as_secs()
-            ),
-        ),
-        End::Stopped(why) => (
-            false,
-            format!("interrupted: {why}; the command and its children were ended"),
-        ),
+        End::TimedOut(limit) => {
+            (false, format!("timed out after {} s; the command and its children were ended", limit.as_secs()))
+        }
+        End::Stopped(why) => (false, format!("interrupted: {why}; the command and its children were ended")),
     };
-    let left = if left_behind {
-        "\n(a process it left in the background was ended)"
-    } else {
-        ""
-    };
-    let gap = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    Output {
-        ok,
-        text: format!("{text}{gap}{line}{left}"),
-    }
+    let left = if left_behind { "\n(a process it left in the background was ended)" } else { "" };
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Output { ok, text: format!("{text}{gap}{line}{left}") }
 }
 
 /// Keys stay out of children; nothing waits for a key press.
@@ -190,27 +164,15 @@ fn clean_environment(process: &mut Command) {
             process.env_remove(name);
         }
     }
-    process.envs([
-        ("PAGER", "cat"),
-        ("GIT_PAGER", "cat"),
-        ("TERM", "dumb"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-    ]);
+    process.envs([("PAGER", "cat"), ("GIT_PAGER", "cat"), ("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0")]);
 }
 
 /// Does a variable of this name hold something that a command has no business with?
 pub(super) fn is_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     upper.starts_with("S15_")
-        || [
-            "_KEY",
-            "_TOKEN",
-            "_SECRET",
-            "_PASSWORD",
-            "_PASSWD",
-            "_CREDENTIALS",
-        ]
-        .iter()
-        .any(|ending| upper.ends_with(ending))
+        || ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS"]
+            .iter()
+            .any(|ending| upper.ends_with(ending))
         || ["TOKEN", "SECRET", "PASSWORD", "API_KEY", "APIKEY"].contains(&upper.as_str())
 }

@@ -78,9 +78,7 @@ static TABLE: [Spec; 20] = [
 
 fn has(role: Role, spec: &Spec) -> bool {
     match (spec.audience, role) {
-        (Audience::Everyone, _)
-        | (Audience::Lead, Role::Lead)
-        | (Audience::Teammate, Role::Teammate) => true,
+        (Audience::Everyone, _) | (Audience::Lead, Role::Lead) | (Audience::Teammate, Role::Teammate) => true,
         (Audience::Lead, Role::Teammate) | (Audience::Teammate, Role::Lead) => false,
     }
 }
@@ -120,22 +118,16 @@ fn schema_of<T: JsonSchema + for<'de> Deserialize<'de>>() -> Value {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value();
-    plain(&mut schema, true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    plain(&mut schema);
     schema
 }
 
-/// `keep_words`: descriptions on fields stay if they were written for the model, which is lower case by convention here; those
-/// that are doc comments for people go.
-fn plain(schema: &mut Value, keep_words: bool) {
+/// Descriptions on fields that were written for the model stay (they begin in lower case here); doc comments for people go.
+fn plain(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            for key in [
-                "$schema", "title", "format", "default", "minimum", "maximum",
-            ] {
+            for key in ["$schema", "title", "format", "default", "minimum", "maximum"] {
                 if map.get(key).is_some_and(|value| !value.is_object()) {
                     map.remove(key);
                 }
@@ -152,10 +144,10 @@ fn plain(schema: &mut Value, keep_words: bool) {
                 map.insert("type".to_owned(), first.unwrap_or(Value::Null));
             }
             for value in map.values_mut() {
-                plain(value, keep_words);
+                plain(value);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| plain(item, keep_words)),
+        Value::Array(items) => items.iter_mut().for_each(plain),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -168,20 +160,8 @@ mod tests {
     fn definitions_are_small_flat_and_stable() {
         for (role, bytes_max) in [(Role::Lead, 7_000), (Role::Teammate, 4_200)] {
             let text = definitions(role).to_string();
-            assert!(
-                text.len() <= bytes_max,
-                "{role:?}: {} bytes\n{text}",
-                text.len()
-            );
-            for odd in [
-                "$ref",
-                "$schema",
-                "\"title\"",
-                "\"format\"",
-                "\"null\"",
-                "oneOf",
-                "anyOf",
-            ] {
+            assert!(text.len() <= bytes_max, "{role:?}: {} bytes\n{text}", text.len());
+            for odd in ["$ref", "$schema", "\"title\"", "\"format\"", "\"null\"", "oneOf", "anyOf"] {
                 assert!(!text.contains(odd), "{odd} in {text}");
             }
             assert_eq!(text, definitions(role).to_string());

@@ -23,11 +23,7 @@ impl Workshop {
     /// The workspace is not there.
     pub fn new(workspace: &Path, out_dir: PathBuf, bash_timeout: Duration) -> io::Result<Self> {
         let workspace = Workspace::new(workspace, out_dir.clone())?;
-        let shell = Shell {
-            workspace: workspace.root().to_owned(),
-            out_dir,
-            timeout: bash_timeout,
-        };
+        let shell = Shell { workspace: workspace.root().to_owned(), out_dir, timeout: bash_timeout };
         Ok(Self { workspace, shell })
     }
 
@@ -35,23 +31,14 @@ impl Workshop {
     pub async fn run(&self, call: LocalCall, stop: Stop<'_>) -> Output {
         match call {
             LocalCall::Bash(call) => self.shell.run(call, stop).await,
-            LocalCall::ReadFile(call) => {
-                self.blocking(stop, move |workspace, _| files::read(workspace, &call))
-                    .await
-            }
+            LocalCall::ReadFile(call) => self.blocking(stop, move |workspace, _| files::read(workspace, &call)).await,
             LocalCall::WriteFile(call) => files::write(&self.workspace, &call),
             LocalCall::EditFile(call) => files::edit(&self.workspace, &call),
             LocalCall::Glob(call) => {
-                self.blocking(stop, move |workspace, off| {
-                    search::glob(workspace, &call, off)
-                })
-                .await
+                self.blocking(stop, move |workspace, off| search::glob(workspace, &call, off)).await
             }
             LocalCall::Grep(call) => {
-                self.blocking(stop, move |workspace, off| {
-                    search::grep(workspace, &call, off)
-                })
-                .await
+                self.blocking(stop, move |workspace, off| search::grep(workspace, &call, off)).await
             }
         }
     }

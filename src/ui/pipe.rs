@@ -24,10 +24,7 @@ pub(super) fn read_lines(asked: &Receiver<()>, typed: &UnboundedSender<Typed>) {
         };
         // A line is read only after everything before it was said, so it has seen all of it.
         let heard = match line {
-            Some(text) => typed.send(Typed::Line {
-                text,
-                seen: u64::MAX,
-            }),
+            Some(text) => typed.send(Typed::Line { text, seen: u64::MAX }),
             None => typed.send(Typed::Eof),
         };
         if heard.is_err() {

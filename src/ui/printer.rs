@@ -61,28 +61,17 @@ pub(super) fn run(mut out: Out, style: Style, mut queue: UnboundedReceiver<Item>
 /// Is an event shown as lines? Beside machine-readable output only what went wrong is.
 fn shown(out: &Out, event: &Event) -> bool {
     match out {
-        Out::Prompt(_)
-        | Out::Streams(Front::Terminal | Front::Pipe | Front::Print(OutputFormat::Text)) => true,
+        Out::Prompt(_) | Out::Streams(Front::Terminal | Front::Pipe | Front::Print(OutputFormat::Text)) => true,
         Out::Streams(Front::Print(OutputFormat::Json | OutputFormat::StreamJson)) => {
-            matches!(
-                event,
-                Event::Notice {
-                    level: Level::Warning | Level::Error,
-                    ..
-                }
-            )
+            matches!(event, Event::Notice { level: Level::Warning | Level::Error, .. })
         }
     }
 }
 
 fn note_turns(event: &Event, shared: &Shared) {
     match event {
-        Event::TurnStarted { agent } if agent.is_lead() => {
-            shared.lead_works.store(true, Ordering::SeqCst)
-        }
-        Event::TurnEnded { agent, .. } if agent.is_lead() => {
-            shared.lead_works.store(false, Ordering::SeqCst)
-        }
+        Event::TurnStarted { agent } if agent.is_lead() => shared.lead_works.store(true, Ordering::SeqCst),
+        Event::TurnEnded { agent, .. } if agent.is_lead() => shared.lead_works.store(false, Ordering::SeqCst),
         _ => {}
     }
 }
@@ -124,13 +113,8 @@ impl Summary {
     fn add(&mut self, item: &Item) {
         match &item.event {
             Event::SessionStarted { session, .. } => self.session = session.to_string(),
-            Event::TurnEnded {
-                agent,
-                end: TurnEnd::Done { text },
-            } if agent.is_lead() => self.text.clone_from(text),
-            Event::Replied {
-                usage: Some(usage), ..
-            } => {
+            Event::TurnEnded { agent, end: TurnEnd::Done { text } } if agent.is_lead() => self.text.clone_from(text),
+            Event::Replied { usage: Some(usage), .. } => {
                 self.usage.input_tokens += usage.input_tokens;
                 self.usage.output_tokens += usage.output_tokens;
                 self.usage.cached_tokens += usage.cached_tokens;

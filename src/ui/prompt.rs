@@ -13,8 +13,8 @@ use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
-    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, KeyCode,
-    KeyEvent, Modifiers, RepeatCount,
+    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, KeyCode, KeyEvent, Modifiers,
+    RepeatCount,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -46,9 +46,7 @@ impl Prompt {
         items: UnboundedSender<Item>,
     ) -> rustyline::Result<(Self, Out)> {
         let mut editor: Editor<Helper, DefaultHistory> = Editor::new()?;
-        editor.set_helper(Some(Helper {
-            commands: options.commands.clone(),
-        }));
+        editor.set_helper(Some(Helper { commands: options.commands.clone() }));
         editor.set_max_history_size(HISTORY_LINES_MAX)?;
         editor.set_auto_add_history(false);
         if let Some(history) = &options.history {
@@ -56,42 +54,15 @@ impl Prompt {
             drop(editor.load_history(history));
         }
         let seen_at_enter = Arc::new(AtomicU64::new(0));
-        let enter = Enter {
-            shared: Arc::clone(&shared),
-            seen: Arc::clone(&seen_at_enter),
-        };
-        bind(
-            &mut editor,
-            KeyEvent(KeyCode::Enter, Modifiers::NONE),
-            enter,
-        );
+        let enter = Enter { shared: Arc::clone(&shared), seen: Arc::clone(&seen_at_enter) };
+        bind(&mut editor, KeyEvent(KeyCode::Enter, Modifiers::NONE), enter);
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         editor.bind_sequence(KeyEvent::ctrl('j'), Cmd::Newline);
         let last = Mutex::new(None);
-        bind(
-            &mut editor,
-            KeyEvent::ctrl('c'),
-            CtrlC {
-                shared,
-                typed: typed.clone(),
-                items,
-                last,
-            },
-        );
-        bind(
-            &mut editor,
-            KeyEvent::ctrl('d'),
-            CtrlD {
-                typed: typed.clone(),
-            },
-        );
+        bind(&mut editor, KeyEvent::ctrl('c'), CtrlC { shared, typed: typed.clone(), items, last });
+        bind(&mut editor, KeyEvent::ctrl('d'), CtrlD { typed: typed.clone() });
         let printer = editor.create_external_printer()?;
-        let prompt = Self {
-            editor,
-            history: options.history.clone(),
-            typed,
-            seen_at_enter,
-        };
+        let prompt = Self { editor, history: options.history.clone(), typed, seen_at_enter };
         Ok((prompt, Out::Prompt(Box::new(printer))))
     }
 
@@ -103,10 +74,7 @@ impl Prompt {
                 Ok(line) => {
                     self.remember(&line);
                     let text = line.replace("\\\n", "\n");
-                    self.typed.send(Typed::Line {
-                        text,
-                        seen: self.seen_at_enter.load(Ordering::SeqCst),
-                    })
+                    self.typed.send(Typed::Line { text, seen: self.seen_at_enter.load(Ordering::SeqCst) })
                 }
                 Err(ReadlineError::Interrupted) => continue,
                 Err(_) => {
@@ -129,11 +97,7 @@ impl Prompt {
     }
 }
 
-fn bind(
-    editor: &mut Editor<Helper, DefaultHistory>,
-    key: KeyEvent,
-    handler: impl ConditionalEventHandler + 'static,
-) {
+fn bind(editor: &mut Editor<Helper, DefaultHistory>, key: KeyEvent, handler: impl ConditionalEventHandler + 'static) {
     editor.bind_sequence(key, EventHandler::Conditional(Box::new(handler)));
 }
 
@@ -145,8 +109,7 @@ struct Enter {
 
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
-        self.seen
-            .store(self.shared.seen.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.seen.store(self.shared.seen.load(Ordering::SeqCst), Ordering::SeqCst);
         None
     }
 }
@@ -160,13 +123,7 @@ struct CtrlC {
 }
 
 impl ConditionalEventHandler for CtrlC {
-    fn handle(
-        &self,
-        _: &Event,
-        _: RepeatCount,
-        _: bool,
-        context: &EventContext<'_>,
-    ) -> Option<Cmd> {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         if self.shared.lead_works.load(Ordering::SeqCst) {
             drop(self.typed.send(Typed::Interrupt));
             return Some(Cmd::Noop);
@@ -180,16 +137,9 @@ impl ConditionalEventHandler for CtrlC {
         } else {
             *last = Some(Instant::now());
             let text = "(press Ctrl-C again to leave)".to_owned();
-            let event = SessionEvent::Notice {
-                level: Level::Info,
-                text,
-            };
+            let event = SessionEvent::Notice { level: Level::Info, text };
             // The prompt's own word: it has no place among the session's events.
-            drop(self.items.send(Item {
-                seq: 0,
-                time: String::new(),
-                event,
-            }));
+            drop(self.items.send(Item { seq: 0, time: String::new(), event }));
         }
         Some(Cmd::Noop)
     }
@@ -201,13 +151,7 @@ struct CtrlD {
 }
 
 impl ConditionalEventHandler for CtrlD {
-    fn handle(
-        &self,
-        _: &Event,
-        _: RepeatCount,
-        _: bool,
-        context: &EventContext<'_>,
-    ) -> Option<Cmd> {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         if !context.line().is_empty() {
             return None;
         }
@@ -223,35 +167,19 @@ struct Helper {
 
 impl Completer for Helper {
     type Candidate = String;
-    fn complete(
-        &self,
-        line: &str,
-        at: usize,
-        _: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<String>)> {
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         let begun = &line[..at];
         if !begun.starts_with('/') || begun.contains(' ') {
             return Ok((0, Vec::new()));
         }
-        Ok((
-            0,
-            self.commands
-                .iter()
-                .filter(|command| command.starts_with(begun))
-                .cloned()
-                .collect(),
-        ))
+        Ok((0, self.commands.iter().filter(|command| command.starts_with(begun)).cloned().collect()))
     }
 }
 
 impl Validator for Helper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let goes_on = context.input().ends_with('\\');
-        Ok(if goes_on {
-            ValidationResult::Incomplete
-        } else {
-            ValidationResult::Valid(None)
-        })
+        Ok(if goes_on { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
     }
 }
 

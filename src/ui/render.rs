@@ -47,133 +47,62 @@ impl Renderer {
     /// With nothing open.
     #[must_use]
     pub fn new(style: Style) -> Self {
-        Self {
-            style,
-            open: HashMap::new(),
-        }
+        Self { style, open: HashMap::new() }
     }
 
     /// The lines of one item; none for what is not shown.
     pub fn lines(&mut self, item: &Item) -> Vec<String> {
         match &item.event {
-            Event::SessionStarted {
-                workspace,
-                model,
-                server,
-                ..
-            } => vec![
-                self.paint(
-                    Paint::Dim,
-                    &format!("s15: {} at {}", inert(model), inert(server)),
-                ),
-                self.paint(
-                    Paint::Dim,
-                    &format!("{} (/help lists the commands)", inert(workspace)),
-                ),
+            Event::SessionStarted { workspace, model, server, .. } => vec![
+                self.paint(Paint::Dim, &format!("s15: {} at {}", inert(model), inert(server))),
+                self.paint(Paint::Dim, &format!("{} (/help lists the commands)", inert(workspace))),
             ],
             Event::UserLine { queued: true, .. } => {
                 vec![self.paint(Paint::Dim, "(queued: joins the lead's next model call)")]
             }
             Event::Text { agent, line } if agent.is_lead() => vec![inert(line)],
             Event::TextVoid { agent } if agent.is_lead() => {
-                vec![self.paint(
-                    Paint::Yellow,
-                    "(the reply above was cut off; it is asked for again)",
-                )]
+                vec![self.paint(Paint::Yellow, "(the reply above was cut off; it is asked for again)")]
             }
-            Event::ToolStarted {
-                agent,
-                call_id,
-                tool,
-                summary,
-            } => {
+            Event::ToolStarted { agent, call_id, tool, summary } => {
                 let what = format!("{tool} {}", first_line(summary).0);
                 self.open.insert((agent.clone(), call_id.clone()), what);
                 Vec::new()
             }
-            Event::ToolEnded {
-                agent,
-                call_id,
-                tool,
-                ok,
-                millis,
-                result,
-            } => self.tool_ended(agent, call_id, tool, *ok, *millis, result),
-            Event::Proposed { proposal } => {
-                self.table(table::lines(proposal, "proposal", self.style.width))
+            Event::ToolEnded { agent, call_id, tool, ok, millis, result } => {
+                self.tool_ended(agent, call_id, tool, *ok, *millis, result)
             }
+            Event::Proposed { proposal } => self.table(table::lines(proposal, "proposal", self.style.width)),
             Event::ProposalChanged { proposal } => {
                 self.table(table::lines(proposal, "changed proposal", self.style.width))
             }
             Event::Confirmed { members } => {
                 let names: Vec<&str> = members.iter().map(AgentName::as_str).collect();
-                vec![self.paint(
-                    Paint::Green,
-                    &format!("[team] confirmed: {}", names.join(", ")),
-                )]
+                vec![self.paint(Paint::Green, &format!("[team] confirmed: {}", names.join(", ")))]
             }
             Event::ProposalVoided { reason } => {
-                vec![self.paint(
-                    Paint::Dim,
-                    &format!("[team] proposal void: {}", inert(reason)),
+                vec![self.paint(Paint::Dim, &format!("[team] proposal void: {}", inert(reason)))]
+            }
+            Event::Teammate { name, status, reason } => self.teammate(name, *status, reason),
+            Event::MailSent { message } => self.mail(message),
+            Event::MailFromOutside { to, from, kind, content } => {
+                let (first, more) = first_line(content);
+                let (from, first) = (inert(from), inert(first));
+                vec![fit(
+                    &format!("[bus] {from} → {to} ({kind}, outside mail) {first}{}", and_more(more)),
+                    self.style.width,
                 )]
             }
-            Event::Teammate {
-                name,
-                status,
-                reason,
-            } => self.teammate(name, *status, reason),
-            Event::MailSent { message } => self.mail(message),
-            Event::MailFromOutside {
-                to,
-                from,
-                kind,
-                content,
-            } => {
-                let (first, more) = first_line(content);
-                let text = format!(
-                    "[bus] {} → {to} ({kind}, outside mail) {}{}",
-                    inert(from),
-                    inert(first),
-                    and_more(more)
-                );
-                vec![fit(&text, self.style.width)]
-            }
-            Event::MailSetAside {
-                mailbox,
-                lines,
-                reason,
-            } => {
-                let noun = if *lines == 1 { "line is" } else { "lines are" };
-                let text = format!(
-                    "[bus] {mailbox}: {lines} {noun} no message and put into quarantine ({})",
-                    inert(reason)
-                );
-                vec![self.paint(Paint::Yellow, &text)]
-            }
+            Event::MailSetAside { mailbox, lines, reason } => self.set_aside(mailbox, *lines, reason),
             Event::GateChanged { agent, from, to } => {
                 vec![self.paint(Paint::Bold, &format!("[gate] {agent}: {from} → {to}"))]
             }
             Event::Wake { events } => {
-                vec![self.paint(
-                    Paint::Dim,
-                    &format!("[wake: {events} team events → new turn]"),
-                )]
+                vec![self.paint(Paint::Dim, &format!("[wake: {events} team events → new turn]"))]
             }
             Event::Question { text } => vec![self.paint(Paint::Bold, &inert(text))],
-            Event::Retry {
-                agent,
-                cause,
-                wait_millis,
-                attempt,
-                attempts_max,
-            } => {
-                let seconds = *wait_millis as f64 / 1000.0;
-                let text = format!(
-                    "[retry] {agent}: {}, retrying in {seconds:.1} s ({attempt}/{attempts_max})",
-                    inert(cause)
-                );
-                vec![self.paint(Paint::Yellow, &text)]
+            Event::Retry { agent, cause, wait_millis, attempt, attempts_max } => {
+                self.retry(agent, cause, *wait_millis, (*attempt, *attempts_max))
             }
             Event::AllShutDown => vec![self.paint(Paint::Bold, "[all teammates shut down]")],
             Event::Notice { level, text } => self.notice(*level, text),
@@ -191,6 +120,18 @@ impl Renderer {
         }
     }
 
+    fn retry(&self, agent: &AgentName, cause: &str, wait_millis: u64, (attempt, last): (u32, u32)) -> Vec<String> {
+        let seconds = wait_millis as f64 / 1000.0;
+        let text = format!("[retry] {agent}: {}, retrying in {seconds:.1} s ({attempt}/{last})", inert(cause));
+        vec![self.paint(Paint::Yellow, &text)]
+    }
+
+    fn set_aside(&self, mailbox: &str, lines: usize, reason: &str) -> Vec<String> {
+        let noun = if lines == 1 { "line is" } else { "lines are" };
+        let text = format!("[bus] {mailbox}: {lines} {noun} no message and put into quarantine ({})", inert(reason));
+        vec![self.paint(Paint::Yellow, &text)]
+    }
+
     fn tool_ended(
         &mut self,
         agent: &AgentName,
@@ -200,49 +141,25 @@ impl Renderer {
         millis: u64,
         result: &str,
     ) -> Vec<String> {
-        let what = self
-            .open
-            .remove(&(agent.clone(), call_id.to_owned()))
-            .unwrap_or_else(|| tool.to_owned());
-        let time = if millis >= SILENT_MILLIS {
-            format!(" {:.1} s", millis as f64 / 1000.0)
-        } else {
-            String::new()
-        };
-        let outcome = if ok {
-            format!("✓{time}")
-        } else {
-            format!("✗{time} {}", inert(first_line(result).0))
-        };
+        let what = self.open.remove(&(agent.clone(), call_id.to_owned())).unwrap_or_else(|| tool.to_owned());
+        let time = if millis >= SILENT_MILLIS { format!(" {:.1} s", millis as f64 / 1000.0) } else { String::new() };
+        let outcome = if ok { format!("✓{time}") } else { format!("✗{time} {}", inert(first_line(result).0)) };
         let room = self.style.width.saturating_sub(agent.as_str().len() + 8);
-        let line = fit(
-            &format!("{} {outcome}", fit(&inert(&what), room * 2 / 3)),
-            room,
-        );
+        let line = fit(&format!("{} {outcome}", fit(&inert(&what), room * 2 / 3)), room);
         let paint = if ok { Paint::Dim } else { Paint::Plain };
-        vec![format!(
-            "  {} · {}",
-            self.tag(agent),
-            self.paint(paint, &line)
-        )]
+        vec![format!("  {} · {}", self.tag(agent), self.paint(paint, &line))]
     }
 
     fn teammate(&self, name: &AgentName, status: Status, reason: &str) -> Vec<String> {
         let tag = self.tag(name);
-        let why = if reason.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", inert(reason))
-        };
+        let why = if reason.is_empty() { String::new() } else { format!(" ({})", inert(reason)) };
         match status {
             Status::Spawning => vec![format!("[teammate] {tag} spawned")],
             Status::Stopping => vec![format!("[teammate] {tag} is asked to shut down")],
             Status::Shutdown => vec![format!("[teammate] {tag} shutdown{why}")],
             Status::Failed => vec![format!("[teammate] {tag} failed{why}")],
             Status::Paused => vec![format!("[teammate] {tag} paused{why}")],
-            Status::Working if !reason.is_empty() => {
-                vec![format!("[teammate] {tag} {}", inert(reason))]
-            }
+            Status::Working if !reason.is_empty() => vec![format!("[teammate] {tag} {}", inert(reason))],
             Status::Working | Status::Idle => Vec::new(),
         }
     }
@@ -251,9 +168,7 @@ impl Renderer {
         let way = format!("{} → {}", self.tag(&message.from), self.tag(&message.to));
         let content = inert(&message.content);
         match message.kind {
-            MessageType::TaskAssignment if message.metadata.other.contains_key("spawn") => {
-                Vec::new()
-            }
+            MessageType::TaskAssignment if message.metadata.other.contains_key("spawn") => Vec::new(),
             MessageType::PlanApprovalRequest => {
                 let id = message.metadata.request_id.map(short).unwrap_or_default();
                 let mut lines = vec![format!("[plan] {way} (plan_approval_request {id})")];
@@ -283,10 +198,7 @@ impl Renderer {
             | MessageType::TeamQuiet => {
                 let (first, more) = first_line(&content);
                 let room = self.style.width.saturating_sub(
-                    message.from.as_str().len()
-                        + message.to.as_str().len()
-                        + message.kind.word().len()
-                        + 15,
+                    message.from.as_str().len() + message.to.as_str().len() + message.kind.word().len() + 15,
                 );
                 vec![format!(
                     "[bus] {way} ({}) {}",
@@ -327,31 +239,19 @@ impl Renderer {
         let text = inert(text);
         text.lines()
             .enumerate()
-            .map(|(index, line)| {
-                self.paint(
-                    paint,
-                    &format!("{}{line}", if index == 0 { mark } else { "" }),
-                )
-            })
+            .map(|(index, line)| self.paint(paint, &format!("{}{line}", if index == 0 { mark } else { "" })))
             .collect()
     }
 
     /// An agent's name, always in the same colour.
     fn tag(&self, name: &AgentName) -> String {
-        let sum = name.as_str().bytes().fold(0_u32, |sum, byte| {
-            sum.wrapping_mul(31)
-                .wrapping_add(u32::from(byte.to_ascii_lowercase()))
-        });
+        let sum = name
+            .as_str()
+            .bytes()
+            .fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte.to_ascii_lowercase())));
         let colors = [36, 35, 34, 33, 32, 96];
         let color = colors[sum as usize % colors.len()];
-        self.paint(
-            if name.is_lead() {
-                Paint::Bold
-            } else {
-                Paint::Agent(color)
-            },
-            name.as_str(),
-        )
+        self.paint(if name.is_lead() { Paint::Bold } else { Paint::Agent(color) }, name.as_str())
     }
 
     fn paint(&self, paint: Paint, text: &str) -> String {
@@ -372,9 +272,5 @@ impl Renderer {
 }
 
 fn and_more(lines: usize) -> String {
-    if lines == 0 {
-        String::new()
-    } else {
-        format!(" (+{lines} lines)")
-    }
+    if lines == 0 { String::new() } else { format!(" (+{lines} lines)") }
 }

@@ -1,4 +1,5 @@
 //! The terminal's own state: remembered before anything changes it, given back on every path out.
+#![allow(unsafe_code, reason = "system calls without a safe wrapper; each says why it is sound")]
 
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -35,8 +36,9 @@ pub fn restore() {
 /// Columns of the screen.
 pub(super) fn width(front: Front) -> usize {
     match front {
-        Front::Terminal => crossterm::terminal::size()
-            .map_or(WIDTH_DEFAULT, |(columns, _)| usize::from(columns).max(20)),
+        Front::Terminal => {
+            crossterm::terminal::size().map_or(WIDTH_DEFAULT, |(columns, _)| usize::from(columns).max(20))
+        }
         Front::Pipe | Front::Print(_) => WIDTH_DEFAULT,
     }
 }

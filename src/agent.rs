@@ -1,0 +1,192 @@
+//! The one loop that lead and teammates share: put in what arrived, ask the model, run its calls, go on or stop.
+//!
+//! Roles differ by data (prompt, tools, gate) and by what the session puts in. The loop knows nothing of mailboxes,
+//! proposals, requests or terminals: it asks through its [`Port`] and obeys its [`Reins`].
+
+mod hands;
+mod lines;
+mod port;
+mod reins;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::event::{Event, TurnEnd};
+use crate::journal::Events;
+use crate::model::{Ask, AskError, Client, History, Progress, Purpose, Reply};
+use crate::protocol::AgentName;
+use crate::tools::{self, Role};
+
+use hands::Flow;
+pub(crate) use hands::Hands;
+use lines::Lines;
+pub(crate) use port::{CallEnd, Intake, Port, Report, ToSession};
+pub(crate) use reins::{Halt, Reins};
+
+/// How long an unfinished line of a streaming reply waits before it is shown as it is.
+const UNFINISHED_LINE_AFTER: Duration = Duration::from_secs(1);
+
+/// What the session tells an agent to do; dropping the sender ends the agent.
+#[derive(Debug)]
+pub(crate) struct TakeTurn;
+
+/// One agent: its conversation with a model, and the means to act on what the model says.
+pub(crate) struct Agent {
+    pub(crate) name: AgentName,
+    pub(crate) role: Role,
+    /// The model's name at the server.
+    pub(crate) model: String,
+    pub(crate) client: Client,
+    pub(crate) hands: Hands,
+    pub(crate) events: Events,
+    pub(crate) port: Port,
+    pub(crate) reins: Reins,
+    pub(crate) history: History,
+    /// Logical calls made so far; the number of the last one.
+    pub(crate) calls: u64,
+    /// Model calls that one turn may take.
+    pub(crate) turn_calls_max: u32,
+}
+
+/// What is left of an agent that ended: it can return with it.
+pub(crate) struct Remains {
+    pub(crate) history: History,
+    pub(crate) calls: u64,
+}
+
+impl Agent {
+    /// Takes turns until the session drops the other end. A panic ends the agent, with its history whole.
+    pub(crate) async fn live(mut self, mut turns: mpsc::UnboundedReceiver<TakeTurn>) {
+        let mut panicked = None;
+        while turns.recv().await.is_some() {
+            match AssertUnwindSafe(self.turn()).catch_unwind().await {
+                Ok(end) => self.port.send(ToSession::TurnEnded { end }),
+                Err(panic) => {
+                    panicked = Some(panic_text(panic.as_ref()));
+                    break;
+                }
+            }
+        }
+        let remains = Remains { history: self.history, calls: self.calls };
+        self.port.send(ToSession::Exited { remains: Box::new(remains), panicked });
+    }
+
+    /// The loop.
+    async fn turn(&mut self) -> TurnEnd {
+        for _ in 0..self.turn_calls_max {
+            if let Some(end) = self.take_in().await {
+                return end;
+            }
+            let reply = match self.ask().await {
+                Ok(reply) => reply,
+                Err(end) => return end,
+            };
+            if reply.calls.is_empty() {
+                return TurnEnd::Done { text: reply.text };
+            }
+            match self.hands.run(&reply.calls, &mut self.history, &self.port, &self.reins).await {
+                Flow::GoOn => {}
+                Flow::Yield => return TurnEnd::Yielded,
+                Flow::Cancelled => return TurnEnd::Cancelled,
+            }
+        }
+        TurnEnd::Failed {
+            cause: format!(
+                "the turn reached its limit of {} model calls; give a narrower task, or raise it with S15_TURN_CALLS_MAX",
+                self.turn_calls_max
+            ),
+        }
+    }
+
+    /// Puts what has arrived into the history; gives the turn's end if it must not go on.
+    async fn take_in(&mut self) -> Option<TurnEnd> {
+        match self.port.intake().await {
+            Some(Intake::GoOn(entries)) => {
+                for entry in &entries {
+                    self.history.push_user(entry);
+                }
+                None
+            }
+            Some(Intake::End) | None => Some(TurnEnd::Ended),
+        }
+    }
+
+    /// One logical model call. Its text streams by whole lines, its reply goes into the history.
+    async fn ask(&mut self) -> Result<Reply, TurnEnd> {
+        self.calls += 1;
+        let cancel = self.reins.turn_token();
+        let ask = Ask {
+            agent: &self.name,
+            call: self.calls,
+            purpose: Purpose::Turn,
+            model: &self.model,
+            history: &self.history,
+            tools: self.tools(),
+        };
+        let lines = Mutex::new(Lines::new(self.name.clone(), self.events.clone()));
+        let with_lines = |f: &mut dyn FnMut(&mut Lines)| f(&mut lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut progress = |progress: Progress<'_>| match progress {
+            Progress::Accepted => self.port.send(ToSession::Accepted),
+            Progress::Text(text) => with_lines(&mut |lines| lines.push(text)),
+            Progress::Reasoning(_) => {}
+            Progress::Void => with_lines(&mut Lines::void),
+            Progress::Retry { cause, wait, attempt, attempts_max } => {
+                self.events.emit(Event::Retry {
+                    agent: self.name.clone(),
+                    cause: cause.to_owned(),
+                    wait_millis: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                    attempt,
+                    attempts_max,
+                });
+            }
+        };
+        let answer = {
+            let asking = self.client.ask(&ask, &mut progress, &cancel);
+            tokio::pin!(asking);
+            loop {
+                tokio::select! {
+                    answer = &mut asking => break answer,
+                    () = tokio::time::sleep(UNFINISHED_LINE_AFTER) => with_lines(&mut Lines::flush_waiting),
+                }
+            }
+        };
+        with_lines(&mut Lines::finish);
+        self.keep(answer)
+    }
+
+    /// Puts a reply, or what came of one, into the history.
+    fn keep(&mut self, answer: Result<Reply, AskError>) -> Result<Reply, TurnEnd> {
+        match answer {
+            Ok(reply) => {
+                self.history.push_reply(&reply);
+                self.events.emit(Event::Replied {
+                    agent: self.name.clone(),
+                    call: self.calls,
+                    message: reply.message.clone(),
+                    usage: reply.usage,
+                });
+                Ok(reply)
+            }
+            Err(AskError::Cancelled { partial }) => {
+                self.history.push_cut_reply(&partial);
+                Err(TurnEnd::Cancelled)
+            }
+            Err(AskError::Failed { text, .. }) => Err(TurnEnd::Failed { cause: text }),
+        }
+    }
+
+    fn tools(&self) -> &'static Value {
+        tools::definitions(self.role)
+    }
+}
+
+/// The words of a panic.
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("internal fault: {}", words.unwrap_or("no message"))
+}

@@ -1,0 +1,183 @@
+//! Puts the parts together for one run: a configuration in, an exit code out. Decides nothing about the team.
+
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use uuid::Uuid;
+
+use crate::config::{self, Config, FrontEnd};
+use crate::event::{EVENT_VERSION, Event, Level};
+use crate::journal::{Events, Journal, Mask, Views, session_folder};
+use crate::lock::{LockError, WorkspaceLock, workspace_folder};
+use crate::model::{Client, ClientSettings, Secret};
+use crate::session::{Means, Session, Settings, Source, UserInput, command_names};
+use crate::tools::Workshop;
+use crate::ui::{Front, OutputFormat, Typed, Ui, UiOptions};
+
+/// Runs a session from its beginning to its end; gives the process' exit code.
+///
+/// # Errors
+/// One clear text for exit code 2: the run can't begin, and nothing was sent anywhere.
+pub async fn run(config: Config) -> Result<u8, String> {
+    let id = Uuid::now_v7();
+    let lock = WorkspaceLock::take(&config.state_dir, &config.workspace, id);
+    let lock_warning = match &lock {
+        Err(error @ LockError::Held { .. }) => return Err(error.to_string()),
+        Err(error @ LockError::Unusable { .. }) => Some(error.to_string()),
+        Ok(_) => None,
+    };
+    let client = Client::new(client_settings(&config, id)?)?;
+    let folder = session_folder(&workspace_folder(&config.state_dir, &config.workspace), id);
+    let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
+        .map_err(|error| format!("{}: {error}", config.workspace.display()))?;
+    let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
+
+    let (typed, lines) = unbounded_channel();
+    let ui = Ui::start(front(&config.front), &ui_options(&config), typed);
+    events.subscribe(ui.items());
+    // Without a state folder there is no journal; the warning says so.
+    let journal = match &lock {
+        Ok(_) => Some(Journal::start(folder.clone(), id, &events).map_err(|error| format!("no journal: {error}"))?),
+        Err(_) => None,
+    };
+    begin(&config, id, &client, &events, lock_warning);
+
+    let (to_session, user) = unbounded_channel();
+    first_lines(&config, &to_session);
+    tokio::spawn(forward(lines, to_session.clone()));
+    tokio::spawn(signals(to_session));
+    let means = Means {
+        client,
+        workshop: Arc::new(workshop),
+        events: events.clone(),
+        views: Views::new(&config.workspace),
+        user,
+        next_line: ui.next_line(),
+    };
+    let code = Session::run(settings(&config, id, folder.join("out")), means).await;
+    if let Some(journal) = journal {
+        journal.close();
+    }
+    ui.close();
+    Ok(code)
+}
+
+fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, lock_warning: Option<String>) {
+    events.emit(Event::SessionStarted {
+        version: EVENT_VERSION,
+        session: id,
+        workspace: config.workspace.display().to_string(),
+        model: config.model.clone(),
+        server: client.base_url().to_owned(),
+    });
+    let read_only = nix::unistd::access(&config.workspace, nix::unistd::AccessFlags::W_OK).err().map(|error| {
+        format!(
+            "{} can't be written ({error}): no file can be changed there, and no team can work",
+            config.workspace.display()
+        )
+    });
+    for text in config.warnings.iter().cloned().chain(lock_warning).chain(read_only) {
+        events.emit(Event::Notice { level: Level::Warning, text });
+    }
+}
+
+fn settings(config: &Config, id: Uuid, out_dir: std::path::PathBuf) -> Settings {
+    Settings {
+        id,
+        workspace: config.workspace.clone(),
+        out_dir,
+        model: config.model.clone(),
+        teammate_model: config.teammate_model.clone(),
+        teammates_max: config.limits.teammates_max,
+        turn_calls_max: config.limits.turn_calls_max,
+        yes: config.yes,
+        source: match config.front {
+            FrontEnd::Terminal => Source::Terminal,
+            FrontEnd::Pipe => Source::Pipe,
+            FrontEnd::Print { .. } => Source::Once,
+        },
+        surroundings: format!("Workspace: {} ({}).", config.workspace.display(), std::env::consts::OS),
+    }
+}
+
+fn client_settings(config: &Config, session: Uuid) -> Result<ClientSettings, String> {
+    let limits = &config.limits;
+    Ok(ClientSettings {
+        base_url: config.base_url.clone(),
+        api_key: config.api_key.as_ref().map(|key| Secret::new(key.expose())).transpose()?,
+        session,
+        retries_max: limits.retries_max,
+        retry_base: limits.retry_base,
+        retry_wait_max: limits.retry_wait_max,
+        connect_timeout: limits.connect_timeout,
+        first_byte_timeout: limits.first_byte_timeout,
+        idle_timeout: limits.idle_timeout,
+    })
+}
+
+fn front(front: &FrontEnd) -> Front {
+    match front {
+        FrontEnd::Terminal => Front::Terminal,
+        FrontEnd::Pipe => Front::Pipe,
+        FrontEnd::Print { format, .. } => Front::Print(match format {
+            config::OutputFormat::Text => OutputFormat::Text,
+            config::OutputFormat::Json => OutputFormat::Json,
+            config::OutputFormat::StreamJson => OutputFormat::StreamJson,
+        }),
+    }
+}
+
+fn ui_options(config: &Config) -> UiOptions {
+    UiOptions {
+        color: config.color,
+        history: Some(config.state_dir.join("history")),
+        commands: command_names().map(str::to_owned).collect(),
+    }
+}
+
+/// What was said on the command line is the first thing that is said.
+fn first_lines(config: &Config, session: &UnboundedSender<UserInput>) {
+    let (text, only) = match &config.front {
+        FrontEnd::Print { prompt, .. } => (Some(prompt), true),
+        FrontEnd::Terminal | FrontEnd::Pipe => (config.first_line.as_ref(), false),
+    };
+    let inputs = text.map(|text| UserInput::Line { text: text.clone(), seen: 0 }).into_iter();
+    for input in inputs.chain(only.then_some(UserInput::EndOfInput)) {
+        drop(session.send(input));
+    }
+}
+
+/// The front end's words in the session's.
+async fn forward(mut lines: UnboundedReceiver<Typed>, session: UnboundedSender<UserInput>) {
+    while let Some(typed) = lines.recv().await {
+        let input = match typed {
+            Typed::Line { text, seen } => UserInput::Line { text, seen },
+            Typed::Interrupt => UserInput::Interrupt,
+            Typed::Leave => UserInput::Leave,
+            Typed::Eof => UserInput::EndOfInput,
+        };
+        if session.send(input).is_err() {
+            return;
+        }
+    }
+}
+
+async fn signals(session: UnboundedSender<UserInput>) {
+    let listen = |kind| signal(kind);
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) =
+        (listen(SignalKind::interrupt()), listen(SignalKind::terminate()), listen(SignalKind::hangup()))
+    else {
+        return;
+    };
+    loop {
+        let name = tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+            _ = hang_up.recv() => "SIGHUP",
+        };
+        if session.send(UserInput::Signal(name)).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Mail on its way: sent, drained, put before its reader, acknowledged. A reader that is idle is woken by what deserves it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::agent::Intake;
+use crate::event::{Event, Level, Status};
+use crate::mail::{Drain, Watch};
+use crate::protocol::{AgentName, Mail, Message, MessageType, Metadata, shown};
+
+use super::Session;
+
+/// The safety look while there is nothing to watch yet.
+pub(super) const LOOK_EVERY_UNWATCHED: Duration = Duration::from_secs(8);
+
+impl Session {
+    /// Makes the mail folders and the watch over them, once; says what goes wrong.
+    pub(super) fn open_mail(&mut self) -> Result<(), String> {
+        self.post.prepare().map_err(|error| error.to_string())?;
+        self.watch_mail();
+        Ok(())
+    }
+
+    fn watch_mail(&mut self) {
+        if self.watch.is_some() {
+            return;
+        }
+        let (watch, warning) = Watch::start(self.post.folder(), self.hint.clone());
+        self.watch = Some(watch);
+        if let Some(warning) = warning {
+            self.notice(Level::Warning, warning);
+        }
+    }
+
+    /// A message of the runtime's own making.
+    pub(super) fn compose(
+        &mut self,
+        from: &AgentName,
+        to: &AgentName,
+        kind: MessageType,
+        content: impl Into<String>,
+        metadata: Metadata,
+    ) -> Message {
+        self.post.compose(from, to, kind, content.into(), metadata)
+    }
+
+    /// Sends messages to one reader in one write, and lets the reader look.
+    ///
+    /// A mailbox that can't be written loses nothing: the runtime's own copy goes straight to the reader's desk.
+    pub(super) fn send(&mut self, to: &AgentName, batch: Vec<Message>) {
+        let copies = batch.clone();
+        let unwritten = self.post.send(batch).err();
+        for message in &copies {
+            self.emit(Event::MailSent { message: message.clone() });
+        }
+        if let Some(error) = unwritten {
+            self.notice(Level::Warning, format!("{error}; the message was handed over directly"));
+            if let Some(desk) = self.desk_mut(to) {
+                desk.inbox.extend(copies.into_iter().map(Mail::Inside));
+            }
+        }
+        self.look(to);
+    }
+
+    /// Looks into every mailbox of a living agent, and renews the watch if its folder went.
+    pub(super) fn look_everywhere(&mut self) {
+        if self.watch.is_none() && self.post.folder().is_dir() {
+            self.watch_mail();
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.renew();
+        }
+        let living: Vec<AgentName> = std::iter::once(self.lead.name.clone())
+            .chain(self.living().map(|teammate| teammate.name().clone()))
+            .collect();
+        for name in self.post.with_mail(living.iter()) {
+            self.look(&name);
+        }
+    }
+
+    /// Lets an idle reader take in its mail; a busy one does so before its next model call.
+    pub(super) fn look(&mut self, name: &AgentName) {
+        if self.leaving.is_some() || self.desk(name).is_none_or(|desk| desk.busy || !desk.is_alive()) {
+            return;
+        }
+        self.drain(name);
+        if self.desk(name).is_some_and(super::Desk::has_waking_mail) {
+            self.begin_turn(name);
+        }
+    }
+
+    /// Moves what lies in a mailbox to its reader's desk, and says what is wrong with the rest.
+    fn drain(&mut self, name: &AgentName) {
+        let Drain { mail, set_aside, trouble } = self.post.drain(name);
+        for mail in &mail {
+            if let Mail::Outside(outside) = mail {
+                self.emit(Event::MailFromOutside {
+                    to: name.clone(),
+                    from: outside.from.clone().unwrap_or_else(|| "somebody".to_owned()),
+                    kind: outside.kind.word().to_owned(),
+                    content: outside.content.clone(),
+                });
+            }
+        }
+        if let Some(first) = set_aside.first() {
+            self.emit(Event::MailSetAside {
+                mailbox: first.mailbox.clone(),
+                lines: set_aside.len(),
+                reason: first.reason.clone(),
+            });
+        }
+        if let Some(trouble) = trouble {
+            self.notice(Level::Warning, trouble);
+        }
+        if let Some(desk) = self.desk_mut(name) {
+            desk.inbox.extend(mail);
+        }
+    }
+
+    /// Gives an idle agent a turn.
+    pub(super) fn begin_turn(&mut self, name: &AgentName) {
+        if let Some(desk) = self.desk_mut(name) {
+            desk.begin_turn();
+        }
+        if name.is_lead() {
+            self.lead_turn_has_line = false;
+        } else {
+            self.set_status(name, Status::Working, "");
+        }
+        self.emit(Event::TurnStarted { agent: name.clone() });
+    }
+
+    /// What an agent puts in before a model call: events first, the user's lines last.
+    pub(super) fn intake(&mut self, name: &AgentName) -> Intake {
+        if self.leaving.is_some() || self.ends_at_intake(name) {
+            return Intake::End;
+        }
+        self.drain(name);
+        let Some(desk) = self.desk_mut(name) else { return Intake::End };
+        let mail = std::mem::take(&mut desk.inbox);
+        desk.shown.extend(mail.iter().map(Mail::key));
+        desk.turn_intakes += 1;
+        let first = desk.turn_intakes == 1;
+        let mut entries = Vec::new();
+        if !mail.is_empty() {
+            let out_dir = self.settings.out_dir.clone();
+            let whole = |mail: &Mail| keep_whole(&out_dir, mail);
+            if name.is_lead() {
+                if first && self.lines.is_empty() {
+                    self.emit(Event::Wake { events: mail.len() });
+                }
+                entries.push(shown::for_lead(&mail, &whole, &self.state_text()));
+            } else {
+                self.request_put_in(name);
+                entries.push(shown::for_teammate(&mail, &whole));
+            }
+        }
+        if name.is_lead() && !self.lines.is_empty() {
+            self.lead_turn_has_line = true;
+            entries.extend(self.lines.drain(..));
+        }
+        Intake::GoOn(entries)
+    }
+
+    /// The call that carries the last intake was accepted: its mail has arrived.
+    pub(super) fn accepted(&mut self, name: &AgentName) {
+        let Some(desk) = self.desk_mut(name) else { return };
+        let keys = std::mem::take(&mut desk.shown);
+        if keys.is_empty() {
+            return;
+        }
+        if let Err(error) = self.post.acknowledge(name, &keys) {
+            self.notice(Level::Warning, error.to_string());
+        }
+        self.emit(Event::Delivered { agent: name.clone(), count: keys.len() });
+    }
+}
+
+/// Puts a text that is too long to be shown whole where its reader can read it; gives the path.
+fn keep_whole(out_dir: &Path, mail: &Mail) -> Option<String> {
+    let name = match mail {
+        Mail::Inside(message) => format!("mail-{}.txt", message.id),
+        Mail::Outside(_) => format!("mail-{}.txt", uuid::Uuid::now_v7()),
+    };
+    let path = out_dir.join(name);
+    let written = std::fs::create_dir_all(out_dir).and_then(|()| std::fs::write(&path, mail.content()));
+    written.ok().map(|()| path.display().to_string())
+}

@@ -1,0 +1,264 @@
+//! Teammates: how they start, how their turns end, and what the lead hears of it.
+
+use tokio::time::Instant;
+
+use crate::agent::Remains;
+use crate::event::{Event, Level, Status, TurnEnd};
+use crate::journal::RosterEntry;
+use crate::protocol::roster::{IdleReason, Work};
+use crate::protocol::{AgentName, Gate, Member, Message, MessageType, Metadata};
+use crate::tools::Role;
+
+use super::desk::{Desk, Start};
+use super::ending::Ending;
+use super::{Session, prompts};
+
+/// One teammate, living or ended.
+pub(super) struct Teammate {
+    pub(super) desk: Desk,
+    pub(super) member: Member,
+    pub(super) status: Status,
+    /// Why it is idle, when it is.
+    pub(super) idle: IdleReason,
+    pub(super) work: Work,
+    /// Set while it is asked to end.
+    pub(super) ending: Option<Ending>,
+    /// It has refused a shutdown; the next can't be refused.
+    pub(super) refused_shutdown: bool,
+    /// The user stopped it: only a newly confirmed proposal brings it back.
+    pub(super) stopped_by_user: bool,
+    /// Its last work ended with `error`.
+    pub(super) last_work_failed: bool,
+    /// Ended while busy: when its task is aborted if it hasn't given up by then.
+    pub(super) abort_at: Option<Instant>,
+}
+
+impl Teammate {
+    fn new(member: Member) -> Self {
+        Self {
+            desk: Desk::new(member.name.clone()),
+            member,
+            status: Status::Spawning,
+            idle: IdleReason::Done,
+            work: Work::default(),
+            ending: None,
+            refused_shutdown: false,
+            stopped_by_user: false,
+            last_work_failed: false,
+            abort_at: None,
+        }
+    }
+
+    pub(super) fn name(&self) -> &AgentName {
+        &self.member.name
+    }
+}
+
+impl Session {
+    /// The teammates that have not ended.
+    pub(super) fn living(&self) -> impl Iterator<Item = &Teammate> {
+        self.team.iter().filter(|teammate| !teammate.status.has_ended())
+    }
+
+    /// Starts the lead's task.
+    pub(super) fn start_lead(&mut self) {
+        let start = self.start_of(Role::Lead, self.settings.model.clone(), prompts::lead(&self.settings));
+        self.lead.start(start);
+    }
+
+    /// Starts a teammate, or brings one back with its own history, and gives it its first task.
+    ///
+    /// # Errors
+    /// The mail folders can't be made; nothing was started.
+    pub(super) fn start_teammate(&mut self, member: Member) -> Result<(), String> {
+        self.open_mail()?;
+        let name = member.name.clone();
+        let model = member.model.clone().unwrap_or_else(|| self.settings.teammate_model.clone());
+        let start = self.start_of(Role::Teammate, model, prompts::teammate(&self.settings, &member));
+        let (prompt, require_plan) = (member.prompt.clone(), member.require_plan);
+        match self.teammate_mut(&name) {
+            Some(former) => {
+                let former_desk = std::mem::replace(&mut former.desk, Desk::new(name.clone()));
+                let (life, remains) = (former_desk.life, former_desk.remains);
+                *former = Teammate::new(member);
+                former.desk.life = life;
+                former.desk.remains = remains;
+            }
+            None => self.team.push(Teammate::new(member)),
+        }
+        if let Some(teammate) = self.teammate_mut(&name) {
+            teammate.desk.start(start);
+        }
+        self.outcome.team_ran = true;
+        self.set_status(&name, Status::Spawning, "");
+        let mut metadata = Metadata::default();
+        metadata.other.insert("spawn".to_owned(), true.into());
+        self.begin_work(&name, &prompt, require_plan, metadata);
+        Ok(())
+    }
+
+    /// A new piece of work for an idle teammate: its version, its gate, its mail.
+    pub(super) fn begin_work(&mut self, name: &AgentName, task: &str, require_plan: bool, metadata: Metadata) {
+        self.expire_plans(name);
+        self.change_work(name, |work| work.begin(require_plan));
+        let message = self.compose(&AgentName::lead(), name, MessageType::TaskAssignment, task, metadata);
+        self.send(name, vec![message]);
+    }
+
+    /// Changes a teammate's work and lets the gate follow: reins, event, view.
+    pub(super) fn change_work<T>(&mut self, name: &AgentName, change: impl FnOnce(&mut Work) -> T) -> Option<T> {
+        let teammate = self.teammate_mut(name)?;
+        let before = teammate.work.gate;
+        let changed = change(&mut teammate.work);
+        let after = teammate.work.gate;
+        if before != after {
+            teammate.desk.reins.set_gate(after);
+            self.emit(Event::GateChanged { agent: name.clone(), from: before, to: after });
+        }
+        Some(changed)
+    }
+
+    fn start_of(&self, role: Role, model: String, system: String) -> Start {
+        Start {
+            role,
+            model,
+            system,
+            turn_calls_max: self.settings.turn_calls_max,
+            client: self.client.clone(),
+            workshop: self.workshop.clone(),
+            events: self.events.clone(),
+            session: self.to_session.clone(),
+        }
+    }
+
+    pub(super) fn set_status(&mut self, name: &AgentName, status: Status, reason: &str) {
+        let Some(teammate) = self.teammate_mut(name) else { return };
+        teammate.status = status;
+        self.emit(Event::Teammate { name: name.clone(), status, reason: reason.to_owned() });
+        self.write_roster();
+    }
+
+    /// The view in `.team/config.json`.
+    fn write_roster(&mut self) {
+        let entries: Vec<RosterEntry> = self
+            .team
+            .iter()
+            .map(|teammate| RosterEntry {
+                name: teammate.name().clone(),
+                role: teammate.member.role.clone(),
+                status: teammate.status,
+                model: teammate.member.model.clone().unwrap_or_else(|| self.settings.teammate_model.clone()),
+                require_plan: teammate.member.require_plan,
+            })
+            .collect();
+        if let Some(trouble) = self.views.write_roster(self.settings.id, &entries) {
+            self.notice(Level::Warning, trouble);
+        }
+    }
+
+    /// A turn is over: say how, and see what comes next.
+    pub(super) fn turn_ended(&mut self, name: &AgentName, end: TurnEnd) {
+        self.emit(Event::TurnEnded { agent: name.clone(), end: end.clone() });
+        let Some(desk) = self.desk_mut(name) else { return };
+        desk.busy = false;
+        if name.is_lead() {
+            self.lead_turn_ended(end);
+        } else {
+            self.teammate_turn_ended(name, end);
+        }
+    }
+
+    fn lead_turn_ended(&mut self, end: TurnEnd) {
+        self.outcome.lead_failed = matches!(end, TurnEnd::Failed { .. });
+        match end {
+            TurnEnd::Failed { cause } => {
+                let pending = match self.lead.shown.len() {
+                    0 => String::new(),
+                    count => format!("\n{count} team events stay pending and go with your next line"),
+                };
+                self.notice(Level::Error, format!("{cause}{pending}"));
+            }
+            TurnEnd::Cancelled => self.notice(Level::Info, "(interrupted)"),
+            TurnEnd::Done { text } => self.outcome.last_text = text,
+            TurnEnd::Yielded | TurnEnd::Ended => {}
+        }
+        if self.leaving.is_some() {
+            return;
+        }
+        if self.lines.is_empty() {
+            self.look(&AgentName::lead());
+        } else {
+            self.begin_turn(&AgentName::lead());
+        }
+    }
+
+    fn teammate_turn_ended(&mut self, name: &AgentName, end: TurnEnd) {
+        let Some(teammate) = self.teammate(name) else { return };
+        if teammate.status.has_ended() || self.leaving.is_some() {
+            return;
+        }
+        if teammate.ending.is_some() {
+            self.approve_shutdown(name);
+            return;
+        }
+        let waits = teammate.work.open && teammate.work.gate == Gate::Pending;
+        let open = teammate.work.open;
+        let (kind, text) = match end {
+            TurnEnd::Failed { cause } => (Some(MessageType::Error), cause),
+            TurnEnd::Cancelled => (Some(MessageType::Error), "the work was broken off".to_owned()),
+            TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended if waits => (None, String::new()),
+            TurnEnd::Done { text } if text.trim().is_empty() => {
+                (open.then_some(MessageType::Result), "(finished without a word)".to_owned())
+            }
+            TurnEnd::Done { text } if open => (Some(MessageType::Result), text),
+            TurnEnd::Done { text } => (Some(MessageType::Message), text),
+            TurnEnd::Yielded | TurnEnd::Ended => (None, String::new()),
+        };
+        self.go_idle(name, kind, text, if waits { IdleReason::WaitingApproval } else { IdleReason::Done });
+    }
+
+    /// Ends the work if `kind` is its last word, goes idle, says both in one write, and looks at the mailbox once more.
+    fn go_idle(&mut self, name: &AgentName, kind: Option<MessageType>, text: String, reason: IdleReason) {
+        let lead = AgentName::lead();
+        let mut batch: Vec<Message> = Vec::new();
+        if let Some(kind) = kind {
+            if matches!(kind, MessageType::Result | MessageType::Error) {
+                self.expire_plans(name);
+                self.change_work(name, Work::end);
+                if let Some(teammate) = self.teammate_mut(name) {
+                    teammate.last_work_failed = kind == MessageType::Error;
+                }
+            }
+            batch.push(self.compose(name, &lead, kind, text, Metadata::default()));
+        }
+        batch.push(self.compose(name, &lead, MessageType::IdleNotification, reason.word(), Metadata::default()));
+        if let Some(teammate) = self.teammate_mut(name) {
+            teammate.idle = reason;
+        }
+        self.set_status(name, Status::Idle, reason.word());
+        self.send(&lead, batch);
+        self.look(name);
+    }
+
+    /// An agent's task is over; what is left of it may return.
+    pub(super) fn exited(&mut self, name: &AgentName, remains: Remains, panicked: Option<String>) {
+        if let Some(desk) = self.desk_mut(name) {
+            desk.remains = Some(remains);
+            desk.busy = false;
+            desk.no_more_turns();
+        }
+        let Some(cause) = panicked else { return };
+        if name.is_lead() {
+            self.notice(
+                Level::Error,
+                format!("the lead's turn failed ({cause}); its conversation goes on with your next line"),
+            );
+            self.outcome.lead_failed = true;
+            self.start_lead();
+        } else if self.teammate(name).is_some_and(|teammate| !teammate.status.has_ended()) {
+            let error = self.compose(name, &AgentName::lead(), MessageType::Error, cause.clone(), Metadata::default());
+            self.conclude(name, Status::Failed, &cause);
+            self.send(&AgentName::lead(), vec![error]);
+        }
+    }
+}

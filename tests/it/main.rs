@@ -1,0 +1,8 @@
+//! The program from outside: one module a behaviour.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod bad_input;
+mod harness;
+mod headless;
+mod team;
+mod tidy;
