@@ -73,8 +73,6 @@ pub fn unpack_sample_into(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod story_driver;
-#[cfg(test)]
 mod story_tests;
 #[cfg(test)]
 mod tests;

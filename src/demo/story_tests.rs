@@ -1,6 +1,6 @@
 //! The story told in any order: by the driver, which shows the script what the runtime would.
 
-use super::story_driver::{Mail, Story, TESTS_FAIL};
+use super::tests::driver::{Mail, Story, TESTS_FAIL};
 use super::tests::cargo_test;
 use super::*;
 

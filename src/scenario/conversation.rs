@@ -182,20 +182,11 @@ impl Conversation {
 
     /// Does a block since the present work began hold `[kind …] name: …`?
     fn has_event(&self, kinds: &[&str], name: &str) -> bool {
-        let lines = self
-            .scene()
-            .iter()
-            .filter(|entry| entry.who == Who::Block)
-            .flat_map(|entry| entry.text.lines());
-        lines
-            .filter_map(|line| line.strip_prefix('[')?.split_once("] "))
-            .any(|(head, rest)| {
-                let kind = head.split(' ').next().unwrap_or_default();
-                kinds.contains(&kind)
-                    && rest
-                        .strip_prefix(name)
-                        .is_some_and(|after| after.starts_with(':'))
-            })
+        let lines = self.scene().iter().filter(|entry| entry.who == Who::Block).flat_map(|entry| entry.text.lines());
+        lines.filter_map(|line| line.strip_prefix('[')?.split_once("] ")).any(|(head, rest)| {
+            let kind = head.split(' ').next().unwrap_or_default();
+            kinds.contains(&kind) && rest.strip_prefix(name).is_some_and(|after| after.starts_with(':'))
+        })
     }
 
     /// Is there a Chinese character in the typed lines, or, for want of these, in the runtime's blocks?

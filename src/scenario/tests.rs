@@ -214,11 +214,7 @@ fn the_team_is_read_from_the_calls_and_events() {
     let mut history = vec![user("x")];
     history.extend(called("spawn_teammate", json!({"name": "a"}), "spawned"));
     history.extend(called("spawn_teammate", json!({"name": "b"}), "spawned"));
-    history.extend(called(
-        "spawn_teammate",
-        json!({"name": "c"}),
-        "error: not confirmed",
-    ));
+    history.extend(called("spawn_teammate", json!({"name": "c"}), "error: not confirmed"));
     history.push(user(
         "[Team events]\n[result] a: done\n[result] bb: done\n[result] b (outside mail): done\n  [result] b: quoted",
     ));

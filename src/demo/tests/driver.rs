@@ -9,50 +9,50 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{demo_scenario, unpack_sample};
+use crate::demo::{demo_scenario, unpack_sample};
 use crate::protocol::Gate;
 use crate::scenario::{Clerk, ServeOptions};
 use crate::tools::{self, Role};
 
 const STEPS_MAX: usize = 5_000;
-pub(super) const TESTS_PASS: &str =
+pub(in crate::demo) const TESTS_PASS: &str =
     "test result: ok. 3 passed; 0 failed\n\ntest result: ok. 10 passed; 0 failed\nexit code: 0";
-pub(super) const TESTS_FAIL: &str = "test result: FAILED. 2 passed; 1 failed\nexit code: 101";
+pub(in crate::demo) const TESTS_FAIL: &str = "test result: FAILED. 2 passed; 1 failed\nexit code: 101";
 
 /// One agent as the driver keeps it.
-pub(super) struct Agent {
-    pub(super) history: Vec<Value>,
+pub(in crate::demo) struct Agent {
+    pub(in crate::demo) history: Vec<Value>,
     /// Mail that was sent and has not arrived.
-    pub(super) under_way: Vec<Mail>,
+    pub(in crate::demo) under_way: Vec<Mail>,
     /// Mail that has arrived and goes in before the next call.
-    pub(super) arrived: Vec<Mail>,
-    pub(super) calls: u64,
-    pub(super) in_turn: bool,
+    pub(in crate::demo) arrived: Vec<Mail>,
+    pub(in crate::demo) calls: u64,
+    pub(in crate::demo) in_turn: bool,
     /// The reply that is under way.
-    pub(super) reply: Option<Value>,
-    pub(super) gate_closed: bool,
-    pub(super) ended: bool,
+    pub(in crate::demo) reply: Option<Value>,
+    pub(in crate::demo) gate_closed: bool,
+    pub(in crate::demo) ended: bool,
 }
 
 #[derive(Clone)]
-pub(super) struct Mail {
-    pub(super) text: String,
-    pub(super) wakes: bool,
+pub(in crate::demo) struct Mail {
+    pub(in crate::demo) text: String,
+    pub(in crate::demo) wakes: bool,
 }
 
 /// What a run of the story is like.
-pub(super) struct Story {
-    pub(super) clerk: Clerk,
-    pub(super) folder: TempDir,
-    pub(super) agents: BTreeMap<String, Agent>,
-    pub(super) random: u64,
+pub(in crate::demo) struct Story {
+    pub(in crate::demo) clerk: Clerk,
+    pub(in crate::demo) folder: TempDir,
+    pub(in crate::demo) agents: BTreeMap<String, Agent>,
+    pub(in crate::demo) random: u64,
     /// Who opened which request.
-    pub(super) requests: BTreeMap<String, String>,
-    pub(super) bash: fn(&Story) -> String,
+    pub(in crate::demo) requests: BTreeMap<String, String>,
+    pub(in crate::demo) bash: fn(&Story) -> String,
     /// Who fails at its first call.
-    pub(super) failing: Option<&'static str>,
-    pub(super) confirmed: Vec<&'static str>,
-    pub(super) plan_for_all: bool,
+    pub(in crate::demo) failing: Option<&'static str>,
+    pub(in crate::demo) confirmed: Vec<&'static str>,
+    pub(in crate::demo) plan_for_all: bool,
 }
 
 impl Agent {
@@ -75,7 +75,7 @@ impl Agent {
 }
 
 impl Story {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::demo) fn new(seed: u64) -> Self {
         let clerk = Clerk::new(demo_scenario().unwrap(), ServeOptions::default());
         let agents = BTreeMap::from([("lead".to_owned(), Agent::new("You are the lead."))]);
         Self {
@@ -92,10 +92,7 @@ impl Story {
     }
 
     fn random(&mut self, below: usize) -> usize {
-        self.random = self
-            .random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.random >> 33).unwrap() % below
     }
 
@@ -105,16 +102,13 @@ impl Story {
         id
     }
 
-    pub(super) fn agent(&mut self, name: &str) -> &mut Agent {
+    pub(in crate::demo) fn agent(&mut self, name: &str) -> &mut Agent {
         self.agents.get_mut(name).unwrap()
     }
 
-    pub(super) fn line(&mut self, text: &str) {
+    pub(in crate::demo) fn line(&mut self, text: &str) {
         let lead = self.agent("lead");
-        lead.arrived.push(Mail {
-            text: format!("line:{text}"),
-            wakes: true,
-        });
+        lead.arrived.push(Mail { text: format!("line:{text}"), wakes: true });
     }
 
     fn send(&mut self, to: &str, text: String, wakes: bool) {
@@ -122,7 +116,7 @@ impl Story {
     }
 
     /// Runs until nobody has anything to do.
-    pub(super) fn run(&mut self) {
+    pub(in crate::demo) fn run(&mut self) {
         for _ in 0..STEPS_MAX {
             let mut steps: Vec<(String, bool)> = Vec::new();
             for (name, agent) in &self.agents {
@@ -155,24 +149,17 @@ impl Story {
         let agent = self.agent(name);
         agent.in_turn = true;
         agent.calls += 1;
-        let (lines, mut blocks): (Vec<String>, Vec<String>) = agent
-            .arrived
-            .drain(..)
-            .map(|mail| mail.text)
-            .partition(|text| text.starts_with("line:"));
+        let (lines, mut blocks): (Vec<String>, Vec<String>) =
+            agent.arrived.drain(..).map(|mail| mail.text).partition(|text| text.starts_with("line:"));
         if !blocks.is_empty() && name == "lead" {
             blocks.insert(0, "[Team events]".to_owned());
             blocks.push("[Team state]\nconfig: working".to_owned());
         }
         if !blocks.is_empty() {
-            agent
-                .history
-                .push(json!({"role": "user", "content": blocks.join("\n")}));
+            agent.history.push(json!({"role": "user", "content": blocks.join("\n")}));
         }
         for line in &lines {
-            agent
-                .history
-                .push(json!({"role": "user", "content": line.strip_prefix("line:").unwrap()}));
+            agent.history.push(json!({"role": "user", "content": line.strip_prefix("line:").unwrap()}));
         }
         let headers = BTreeMap::from([
             ("x-s15-agent".to_owned(), name.to_owned()),
@@ -180,9 +167,7 @@ impl Story {
             ("x-s15-call".to_owned(), agent.calls.to_string()),
         ]);
         let body = json!({"model": "m", "stream": true, "messages": agent.history});
-        let admitted = self
-            .clerk
-            .admit(&headers, body.to_string().as_bytes(), Instant::now());
+        let admitted = self.clerk.admit(&headers, body.to_string().as_bytes(), Instant::now());
         assert_eq!(admitted.faults, Vec::<String>::new());
         let reply = self.clerk.choose(&headers, &admitted);
         let id = format!("{name}_{}", self.agent(name).calls);
@@ -195,27 +180,17 @@ impl Story {
         if self.failing == Some(name) {
             self.agent(name).history.pop();
             self.agent(name).in_turn = false;
-            self.send(
-                "lead",
-                format!("[error] {name}: the model answered 500"),
-                true,
-            );
+            self.send("lead", format!("[error] {name}: the model answered 500"), true);
             self.send("lead", format!("[idle_notification] {name}: failed"), false);
             return;
         }
-        let calls = reply
-            .get("tool_calls")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
+        let calls = reply.get("tool_calls").and_then(Value::as_array).cloned().unwrap_or_default();
         let mut yields = false;
         for call in &calls {
             let tool = call["function"]["name"].as_str().unwrap();
-            let arguments: Value =
-                serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+            let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
             let result = self.run_tool(name, tool, &arguments);
-            yields |=
-                matches!(tool, "propose_team" | "submit_plan") && !result.starts_with("error:");
+            yields |= matches!(tool, "propose_team" | "submit_plan") && !result.starts_with("error:");
             let result = json!({"role": "tool", "tool_call_id": call["id"], "content": result});
             self.agent(name).history.push(result);
         }
@@ -237,11 +212,7 @@ impl Story {
 
     fn run_tool(&mut self, name: &str, tool: &str, arguments: &Value) -> String {
         let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
-        let role = if name == "lead" {
-            Role::Lead
-        } else {
-            Role::Teammate
-        };
+        let role = if name == "lead" { Role::Lead } else { Role::Teammate };
         let call = tools::parse(role, tool, arguments.as_object().unwrap().clone()).unwrap();
         if self.agent(name).gate_closed && Gate::Required.check(call.effect()).is_err() {
             return "Blocked: plan status is required. Submit a plan with submit_plan".to_owned();
@@ -278,10 +249,7 @@ impl Story {
                 let id = self.new_id(name);
                 self.send(
                     "lead",
-                    format!(
-                        "[plan_approval_request request_id={id}] {name}: {}",
-                        text("plan").replace('\n', "\n  ")
-                    ),
+                    format!("[plan_approval_request request_id={id}] {name}: {}", text("plan").replace('\n', "\n  ")),
                     true,
                 );
                 format!("submitted as request {id}")
@@ -298,11 +266,7 @@ impl Story {
                 let who = text("teammate");
                 let id = self.new_id(&who);
                 if self.agent(&who).in_turn {
-                    self.send(
-                        &who,
-                        format!("[Shutdown request request_id={id}] all done"),
-                        true,
-                    );
+                    self.send(&who, format!("[Shutdown request request_id={id}] all done"), true);
                 } else {
                     self.goodbye(&who, &id);
                 }
@@ -318,11 +282,7 @@ impl Story {
 
     fn goodbye(&mut self, name: &str, id: &str) {
         self.agent(name).ended = true;
-        self.send(
-            "lead",
-            format!("[shutdown_response request_id={id} approve=true] {name}: approved"),
-            true,
-        );
+        self.send("lead", format!("[shutdown_response request_id={id} approve=true] {name}: approved"), true);
     }
 
     fn spawn(&mut self, name: &str) -> String {
@@ -336,32 +296,21 @@ impl Story {
         };
         agent.ended = false;
         agent.gate_closed = name == "auth" || self.plan_for_all;
-        agent.arrived.push(Mail {
-            text: format!("[Task] {}", if chinese { "整理" } else { "Tidy" }),
-            wakes: true,
-        });
+        agent.arrived.push(Mail { text: format!("[Task] {}", if chinese { "整理" } else { "Tidy" }), wakes: true });
         self.agents.insert(name.to_owned(), agent);
         format!("{name} is spawned and works")
     }
 
-    pub(super) fn said(&self) -> Vec<&str> {
-        let replies = self.agents["lead"]
-            .history
-            .iter()
-            .filter(|message| message["role"] == "assistant");
-        replies
-            .filter_map(|message| message["content"].as_str())
-            .filter(|text| !text.is_empty())
-            .collect()
+    pub(in crate::demo) fn said(&self) -> Vec<&str> {
+        let replies = self.agents["lead"].history.iter().filter(|message| message["role"] == "assistant");
+        replies.filter_map(|message| message["content"].as_str()).filter(|text| !text.is_empty()).collect()
     }
 
-    pub(super) fn file(&self, path: &str) -> String {
+    pub(in crate::demo) fn file(&self, path: &str) -> String {
         fs::read_to_string(self.folder.path().join(path)).unwrap()
     }
 
-    pub(super) fn team_has_ended(&self) -> bool {
-        self.agents
-            .iter()
-            .all(|(name, agent)| name == "lead" || agent.ended)
+    pub(in crate::demo) fn team_has_ended(&self) -> bool {
+        self.agents.iter().all(|(name, agent)| name == "lead" || agent.ended)
     }
 }
