@@ -1,7 +1,7 @@
 //! The story told in any order: by the driver, which shows the script what the runtime would.
 
-use super::tests::driver::{Mail, Story, TESTS_FAIL};
 use super::tests::cargo_test;
+use super::tests::driver::{Mail, Story, TESTS_FAIL};
 use super::*;
 
 fn told(seed: u64) -> Story {
