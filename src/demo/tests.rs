@@ -1,5 +1,7 @@
 //! The sample is a working crate before and after the story; the script is valid.
 
+pub(super) mod driver;
+
 use std::path::Path;
 use std::process::Command;
 

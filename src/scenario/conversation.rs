@@ -185,8 +185,7 @@ impl Conversation {
         let lines = self.scene().iter().filter(|entry| entry.who == Who::Block).flat_map(|entry| entry.text.lines());
         lines.filter_map(|line| line.strip_prefix('[')?.split_once("] ")).any(|(head, rest)| {
             let kind = head.split(' ').next().unwrap_or_default();
-            let after = rest.strip_prefix(name);
-            kinds.contains(&kind) && after.is_some_and(|after| after.is_empty() || after.starts_with([':', ' ']))
+            kinds.contains(&kind) && rest.strip_prefix(name).is_some_and(|after| after.starts_with(':'))
         })
     }
 

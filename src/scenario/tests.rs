@@ -54,7 +54,7 @@ fn said(text: &str) -> Value {
 }
 
 /// An assistant message with one call, and its result.
-fn called(tool: &str, arguments: Value, result: &str) -> [Value; 2] {
+fn called(tool: &str, arguments: &Value, result: &str) -> [Value; 2] {
     let function = json!({"name": tool, "arguments": arguments.to_string()});
     let call = json!({"id": "c1", "type": "function", "function": function});
     [
@@ -119,7 +119,7 @@ fn typed_lines_and_blocks_are_told_apart() {
     assert_eq!(asked.text("lead", &[user("x"), user("[Team events]\n[result] a: b")]), "line");
     assert_eq!(asked.text("lead", &[user("x"), user("y")]), "line");
     assert_eq!(asked.text("lead", &[user("x"), said("spoken")]), "none");
-    let [call, result] = called("bash", json!({}), "ok");
+    let [call, result] = called("bash", &json!({}), "ok");
     assert_eq!(asked.text("lead", &[user("x"), call, result]), "line");
     assert_eq!(asked.text("lead", &[user("[x] is a list")]), "line");
 }
@@ -134,11 +134,11 @@ fn an_event_is_open_until_it_is_answered() {
     );
     let events = user("[Team events]\n[plan id=1] a: p\n[plan id=2] b: p\n[result] c: r");
     assert_eq!(asked.text("lead", std::slice::from_ref(&events)), "a 1");
-    let [call, result] = called("review", json!({"id": "1"}), "ok");
+    let [call, result] = called("review", &json!({"id": "1"}), "ok");
     assert_eq!(asked.text("lead", &[events.clone(), call.clone(), result.clone()]), "b 2");
     // Words alone don't answer a plan, but they answer a result.
     assert_eq!(asked.text("lead", &[events.clone(), said("well")]), "a 1");
-    let [second, end] = called("review", json!({"id": "2"}), "ok");
+    let [second, end] = called("review", &json!({"id": "2"}), "ok");
     let both = [events, call, result, second, end];
     assert_eq!(asked.text("lead", &both), "nothing");
     assert_eq!(asked.text("lead", &[user("[Team events]\n[result] c: r")]), "thanks c");
@@ -152,14 +152,14 @@ fn results_are_looked_at_by_tool_arguments_and_text() {
          [[rule]]\nagent = \"a\"\nafter_result = 'review \"approve\":false'\ntext = \"sent back\"\n\
          [[rule]]\nagent = \"a\"\nafter_result = \"*\"\ntext = \"got ${result}\"\n[fallback]\na = \"no\"",
     );
-    let mut after = |tool: &str, arguments: Value, result: &str| {
+    let mut after = |tool: &str, arguments: &Value, result: &str| {
         let [call, result] = called(tool, arguments, result);
         asked.text("a", &[user("x"), call, result])
     };
-    assert_eq!(after("bash", json!({}), "test result: ok. 12 passed; 0 failed"), "12");
-    assert_eq!(after("bash", json!({}), "FAILED"), "got FAILED");
-    assert_eq!(after("review", json!({"id": "1", "approve": false}), "done"), "sent back");
-    assert_eq!(after("review", json!({"id": "1", "approve": true}), "done"), "got done");
+    assert_eq!(after("bash", &json!({}), "test result: ok. 12 passed; 0 failed"), "12");
+    assert_eq!(after("bash", &json!({}), "FAILED"), "got FAILED");
+    assert_eq!(after("review", &json!({"id": "1", "approve": false}), "done"), "sent back");
+    assert_eq!(after("review", &json!({"id": "1", "approve": true}), "done"), "got done");
     assert_eq!(asked.text("a", &[user("x")]), "no");
 }
 
@@ -172,12 +172,12 @@ fn what_is_to_do_is_tried_again_but_not_for_ever() {
     );
     let mut history = vec![user("[Task] x")];
     assert!(asked.say("a", &history)["tool_calls"].is_array());
-    history.extend(called("bash", json!({}), "failed"));
+    history.extend(called("bash", &json!({}), "failed"));
     assert!(asked.say("a", &history)["tool_calls"].is_array());
     let mut well = history.clone();
-    well.extend(called("bash", json!({}), "passed"));
+    well.extend(called("bash", &json!({}), "passed"));
     assert_eq!(asked.text("a", &well), "done");
-    history.extend(called("bash", json!({}), "error: passed away"));
+    history.extend(called("bash", &json!({}), "error: passed away"));
     assert_eq!(asked.say("a", &history)["tool_calls"], Value::Null);
     // A new task begins anew.
     history.push(user("[Message from lead] hm\n\n[Task] y"));
@@ -212,10 +212,12 @@ fn the_team_is_read_from_the_calls_and_events() {
          [[rule]]\nagent = \"lead\"\ntext = \"wait\"",
     );
     let mut history = vec![user("x")];
-    history.extend(called("spawn_teammate", json!({"name": "a"}), "spawned"));
-    history.extend(called("spawn_teammate", json!({"name": "b"}), "spawned"));
-    history.extend(called("spawn_teammate", json!({"name": "c"}), "error: not confirmed"));
-    history.push(user("[Team events]\n[result] a: done\n[result] bb: done\n  [result] b: quoted"));
+    history.extend(called("spawn_teammate", &json!({"name": "a"}), "spawned"));
+    history.extend(called("spawn_teammate", &json!({"name": "b"}), "spawned"));
+    history.extend(called("spawn_teammate", &json!({"name": "c"}), "error: not confirmed"));
+    history.push(user(
+        "[Team events]\n[result] a: done\n[result] bb: done\n[result] b (outside mail): done\n  [result] b: quoted",
+    ));
     assert_eq!(asked.text("lead", &history), "wait");
     history.push(user("[Team events]\n[error] b: no"));
     let reply = asked.say("lead", &history);
