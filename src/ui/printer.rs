@@ -61,7 +61,9 @@ pub(super) fn run(mut out: Out, style: Style, mut queue: UnboundedReceiver<Item>
 /// Is an event shown as lines? Beside machine-readable output only what went wrong is.
 fn shown(out: &Out, event: &Event) -> bool {
     match out {
-        Out::Prompt(_) | Out::Streams(Front::Terminal | Front::Pipe | Front::Print(OutputFormat::Text)) => true,
+        Out::Prompt(_) | Out::Streams(Front::Terminal | Front::Pipe) => true,
+        // The last words come on standard output; at a terminal they would be read twice.
+        Out::Streams(Front::Print(OutputFormat::Text)) => !matches!(event, Event::Text { .. }),
         Out::Streams(Front::Print(OutputFormat::Json | OutputFormat::StreamJson)) => {
             matches!(event, Event::Notice { level: Level::Warning | Level::Error, .. })
         }
