@@ -78,6 +78,8 @@ impl Agent {
 
     /// The loop.
     async fn turn(&mut self) -> TurnEnd {
+        #[cfg(debug_assertions)]
+        fail_on_purpose(&self.name);
         for _ in 0..self.turn_calls_max {
             if let Some(end) = self.take_in().await {
                 return end;
@@ -182,6 +184,14 @@ impl Agent {
 
     fn tools(&self) -> &'static Value {
         tools::definitions(self.role)
+    }
+}
+
+/// For tests of what follows a panic: development builds have one where this variable names the agent.
+#[cfg(debug_assertions)]
+fn fail_on_purpose(name: &AgentName) {
+    if std::env::var("S15_TEST_PANIC").is_ok_and(|named| named == name.as_str()) {
+        panic!("a fault on purpose");
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod files;
 mod parse;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::{HashMap, HashSet};
@@ -30,7 +32,7 @@ pub struct Post {
     session: Uuid,
     readers: HashMap<AgentName, Reader>,
     last_id: Uuid,
-    prepared: bool,
+    leftovers_taken: bool,
 }
 
 /// What is known of one mailbox.
@@ -81,7 +83,7 @@ impl Post {
             session,
             readers: HashMap::new(),
             last_id: Uuid::nil(),
-            prepared: false,
+            leftovers_taken: false,
         }
     }
 
@@ -97,12 +99,17 @@ impl Post {
     /// They can't be made; the text names the path and the cause.
     pub fn prepare(&mut self) -> Result<(), MailError> {
         self.folder.make()?;
-        if !std::mem::replace(&mut self.prepared, true) {
+        self.take_leftovers();
+        Ok(())
+    }
+
+    /// Once, before anything is claimed in this run: what lies claimed then is an earlier run's.
+    fn take_leftovers(&mut self) {
+        if !std::mem::replace(&mut self.leftovers_taken, true) {
             for (name, claim) in self.folder.leftovers() {
                 self.readers.entry(name).or_default().claims.push(claim);
             }
         }
-        Ok(())
     }
 
     /// A new message: a strictly increasing id, this session, the present time.
@@ -150,12 +157,16 @@ impl Post {
     /// Takes what lies in a mailbox. Gives no mail twice; what it gave waits for its acknowledgement.
     pub fn drain(&mut self, name: &AgentName) -> Drain {
         let mut drain = Drain::default();
+        let exists = self.folder.path().is_dir();
+        if exists {
+            self.take_leftovers();
+        }
         let reader = self.readers.entry(name.clone()).or_default();
         for one in reader.outstanding.iter_mut().filter(|one| !one.drained) {
             one.drained = true;
             drain.mail.push(Mail::Inside(one.message.clone()));
         }
-        if self.folder.path().is_dir() {
+        if exists {
             if let Err(error) = self.folder.claim(name, &mut reader.live, &mut reader.claims) {
                 drain.trouble = Some(error.to_string());
             }

@@ -362,3 +362,21 @@ fn i9_a_signal_ends_the_run_and_its_stubborn_commands() {
     let gone = std::path::Path::new("/proc").join(pid.trim());
     bench.wait_for("I9: the command's end", || (!gone.exists()).then_some(()));
 }
+
+#[test]
+fn i6_a_panic_ends_one_teammate_with_an_error_and_harms_nobody_else() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let bench = Bench::new(&scenario(&[("alice", false), ("bob", false)], "")).env("S15_TEST_PANIC", "alice");
+    let run = bench.run(&[], "team\nyes\nstill there?\n");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stdout.contains("[teammate] alice failed (internal fault: a fault on purpose)"), "{}", run.stdout);
+    let lead = bench.requests_of("lead");
+    let texts = user_texts(lead.last().expect("the lead goes on"));
+    let told = texts.iter().filter(|text| text.contains("[error] alice: internal fault: a fault on purpose")).count();
+    assert_eq!(told, 1, "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("[result] bob: done")) && texts.contains(&"still there?".to_owned()));
+    assert!(!run.stderr.contains("panicked at"), "{}", run.stderr);
+    bench.assert_no_faults();
+}
