@@ -10,6 +10,8 @@ pub mod proposal;
 pub mod request;
 pub mod roster;
 pub mod shown;
+#[cfg(test)]
+mod tests;
 
 pub use gate::{Blocked, Effect, Gate};
 pub use message::{Mail, MailKey, Message, MessageType, Metadata};

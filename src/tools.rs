@@ -10,6 +10,8 @@ mod paths;
 mod search;
 mod shell;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod workshop;
 
 use std::future::Future;
