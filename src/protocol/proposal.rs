@@ -249,6 +249,11 @@ impl Confirmation {
         self.unspent.iter().map(|member| member.name.clone()).collect()
     }
 
+    /// The user has answered no to the runtime's question: the open proposal is void.
+    pub fn decline(&mut self) {
+        self.open = None;
+    }
+
     /// May this name be spawned? `after_line`: did a line of the user's start the lead's turn, or join it?
     #[must_use]
     pub fn may_spawn(&self, name: &AgentName, after_line: bool) -> SpawnRight {

@@ -146,6 +146,9 @@ impl Session {
             self.confirm();
             self.spawn_confirmed(&waiting.name, waiting.prompt.as_deref(), waiting.require_plan)
         } else {
+            // One no is for all of them: the next spawn in the same reply isn't asked again.
+            self.confirmation.decline();
+            self.emit(Event::ProposalVoided { reason: "declined by the user".to_owned() });
             CallEnd::error("the user did not confirm; nobody was spawned. Ask what they want changed")
         };
         drop(waiting.answer.send(end));

@@ -5,5 +5,7 @@ mod bad_input;
 mod demo;
 mod harness;
 mod headless;
+mod pty;
 mod team;
+mod terminal;
 mod tidy;
