@@ -177,6 +177,15 @@ pub fn short(id: Uuid) -> String {
 }
 
 impl RequestType {
+    /// What its reader is told to do, after what is asked.
+    #[must_use]
+    pub fn notice(self) -> &'static str {
+        match self {
+            Self::Plan => include_str!("../../prompts/notices/plan.md").trim_ascii_end(),
+            Self::Shutdown => include_str!("../../prompts/notices/shutdown.md").trim_ascii_end(),
+        }
+    }
+
     /// Its word in views and texts.
     #[must_use]
     pub fn word(self) -> &'static str {

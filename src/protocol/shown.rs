@@ -3,9 +3,13 @@
 use std::fmt::Write;
 
 use super::message::{Mail, Message, MessageType, OutsideMail};
+use super::request::RequestType;
 
 /// Texts up to this many characters are shown whole; longer ones by their beginning and a path.
 pub const SHOWN_CHARS_MAX: usize = 8_000;
+
+/// The key in a task's metadata that says that its gate is closed.
+pub const PLAN_REQUIRED: &str = "plan_required";
 
 /// Where the whole of a long text lies, if it could be put somewhere.
 pub type WholeAt<'a> = dyn Fn(&Mail) -> Option<String> + 'a;
@@ -30,7 +34,10 @@ pub fn for_lead(mail: &[Mail], whole_at: &WholeAt<'_>, state: &str) -> String {
 #[must_use]
 pub fn for_teammate(mail: &[Mail], whole_at: &WholeAt<'_>) -> String {
     let blocks = mail.iter().map(|one| match one {
-        Mail::Inside(message) => format!("{} {}", teammate_label(message), body(one, whole_at)),
+        Mail::Inside(message) => {
+            let notice = notice_of(message).map(|notice| format!("\n{notice}")).unwrap_or_default();
+            format!("{} {}{notice}", teammate_label(message), body(one, whole_at))
+        }
         Mail::Outside(outside) => format!("[Outside message from {}] {}", safe_from(outside), body(one, whole_at)),
     });
     blocks.collect::<Vec<_>>().join("\n\n")
@@ -70,6 +77,31 @@ fn teammate_label(message: &Message) -> String {
         | MessageType::RequestExpired
         | MessageType::JobFinished
         | MessageType::TeamQuiet => format!("[{} from {from}]", message.kind.word()),
+    }
+}
+
+/// What goes with a message that asks something of its reader.
+fn notice_of(message: &Message) -> Option<String> {
+    match message.kind {
+        MessageType::PlanRequest => Some(RequestType::Plan.notice().to_owned()),
+        MessageType::TaskAssignment if message.metadata.other.contains_key(PLAN_REQUIRED) => {
+            Some(format!("[Plan required] {}", RequestType::Plan.notice()))
+        }
+        MessageType::ShutdownRequest => Some(RequestType::Shutdown.notice().to_owned()),
+        MessageType::Message
+        | MessageType::Broadcast
+        | MessageType::TaskAssignment
+        | MessageType::StatusUpdate
+        | MessageType::Result
+        | MessageType::IdleNotification
+        | MessageType::Error
+        | MessageType::PlanApprovalRequest
+        | MessageType::PlanApprovalResponse
+        | MessageType::ShutdownResponse
+        | MessageType::Undelivered
+        | MessageType::RequestExpired
+        | MessageType::JobFinished
+        | MessageType::TeamQuiet => None,
     }
 }
 

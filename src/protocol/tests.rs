@@ -225,6 +225,22 @@ fn long_texts_are_shown_by_their_beginning_and_a_path() {
     assert!(!shown::for_teammate(&[outside(&"汉".repeat(8_000))], &whole).contains("more characters"));
 }
 
+/// A plan of auth's that waits for the lead.
+fn pending(id: Uuid, work: u32) -> Request {
+    Request {
+        id,
+        kind: RequestType::Plan,
+        from: name("auth"),
+        to: AgentName::lead(),
+        status: RequestStatus::Pending,
+        payload: String::new(),
+        feedback: None,
+        work,
+        created: String::new(),
+        resolved: None,
+    }
+}
+
 /// What may happen between a teammate and those who answer it.
 #[derive(Clone, Debug)]
 enum Step {
@@ -270,22 +286,17 @@ proptest! {
                     table.expire("t", |_| true);
                     work.begin(plan);
                     opened_rightly = !plan;
-                    prop_assert_eq!(work.gate.is_open(), !plan);
                 }
                 Step::RequirePlan => {
                     table.expire("t", |_| true);
                     work.require_plan();
-                    prop_assert!(!work.gate.is_open());
                 }
                 Step::Submit => {
                     let id = Uuid::from_u128(number as u128 + 1);
                     if work.submit(id).is_ok() {
                         prop_assert!(matches!(before.gate, Gate::Required | Gate::Rejected));
                         ids.push(id);
-                        table.open(Request {
-                            id, kind: RequestType::Plan, from: auth.clone(), to: lead.clone(), status: RequestStatus::Pending,
-                            payload: String::new(), feedback: None, work: work.version, created: String::new(), resolved: None,
-                        });
+                        table.open(pending(id, work.version));
                     } else {
                         prop_assert_eq!(&work, &before);
                     }

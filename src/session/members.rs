@@ -6,6 +6,7 @@ use crate::agent::Remains;
 use crate::event::{Event, Level, Status, TurnEnd};
 use crate::journal::RosterEntry;
 use crate::protocol::roster::{IdleReason, Work};
+use crate::protocol::shown::PLAN_REQUIRED;
 use crate::protocol::{AgentName, Gate, Member, Message, MessageType, Metadata};
 use crate::tools::Role;
 
@@ -98,7 +99,10 @@ impl Session {
     }
 
     /// A new piece of work for an idle teammate: its version, its gate, its mail.
-    pub(super) fn begin_work(&mut self, name: &AgentName, task: &str, require_plan: bool, metadata: Metadata) {
+    pub(super) fn begin_work(&mut self, name: &AgentName, task: &str, require_plan: bool, mut metadata: Metadata) {
+        if require_plan {
+            metadata.other.insert(PLAN_REQUIRED.to_owned(), true.into());
+        }
         self.expire_plans(name);
         self.change_work(name, |work| work.begin(require_plan));
         let message = self.compose(&AgentName::lead(), name, MessageType::TaskAssignment, task, metadata);

@@ -1,6 +1,6 @@
 //! What is wrong outside gets one clear message, and nothing is lost.
 
-use crate::harness::{Bench, last_text, user_texts};
+use crate::harness::{Bench, last_text, user_texts, wait_for};
 
 const PLAIN: &str = "[fallback]\n\"*\" = \"好\"\n";
 
@@ -114,10 +114,14 @@ fn a_second_run_in_a_workspace_is_told_who_and_since_when() {
         .spawn()
         .expect("the program starts");
     let pid = first.id().to_string();
-    let refused = bench.wait_for("a refusal", || {
-        let second = bench.run(&["-p", "hi"], "");
-        (second.code == Some(2)).then_some(second)
+    wait_for("the lock", || {
+        let folders = std::fs::read_dir(bench.state()).ok()?.flatten();
+        folders
+            .map(|folder| std::fs::read_to_string(folder.path().join("lock")).unwrap_or_default())
+            .find(|text| text.contains(&pid))
     });
+    let refused = bench.run(&["-p", "hi"], "");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains(&pid) && refused.stderr.contains("since"), "{}", refused.stderr);
     first.kill().expect("it can be killed");
     first.wait().expect("it ends");

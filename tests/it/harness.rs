@@ -1,6 +1,6 @@
 //! One run of the real program against the scripted server: a workspace, a server on 127.0.0.1, and what came out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -118,17 +118,17 @@ impl Bench {
         let faults = self.server.faults();
         assert!(faults.is_empty(), "malformed requests: {faults:#?}");
     }
+}
 
-    /// Waits until `look` gives something.
-    pub(crate) fn wait_for<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(found) = look() {
-                return found;
-            }
-            assert!(Instant::now() < until, "never came: {what}");
-            std::thread::sleep(Duration::from_millis(10));
+/// Waits until `look` gives something.
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
         }
+        assert!(Instant::now() < until, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -168,9 +168,4 @@ pub(crate) fn results(request: &Recorded) -> Vec<String> {
     let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
     let of_tools = messages.iter().filter(|message| message["role"] == "tool");
     of_tools.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
-}
-
-#[allow(dead_code)]
-pub(crate) fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }

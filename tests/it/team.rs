@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Child, Stdio};
 
-use crate::harness::{Bench, last_text, results, user_texts};
+use crate::harness::{Bench, last_text, results, user_texts, wait_for};
 
 /// A lead that proposes what it is asked for, spawns after a yes, and otherwise says `ok`.
 fn scenario(members: &[(&str, bool)], more: &str) -> String {
@@ -66,7 +66,7 @@ impl<'a> Open<'a> {
         what: &str,
         holds: impl Fn(&s15::scenario::Recorded) -> bool,
     ) -> s15::scenario::Recorded {
-        self.bench.wait_for(what, || self.bench.requests_of(agent).into_iter().find(|request| holds(request)))
+        wait_for(what, || self.bench.requests_of(agent).into_iter().find(|request| holds(request)))
     }
 }
 
@@ -154,6 +154,8 @@ fn i3_a_closed_gate_blocks_all_that_is_not_read_only_until_the_right_approval() 
     let run = bench.run(&[], "team\n开始吧\n");
     bench.assert_no_faults();
     let alice = bench.requests_of("alice");
+    let task = &user_texts(&alice[0])[0];
+    assert!(task.starts_with("[Task] WORK-alice\n[Plan required] Only reading"), "{task}");
     let last = results(alice.last().expect("alice worked"));
     for blocked in [&last[0], &last[1], &last[2]] {
         assert!(blocked.starts_with("Blocked: plan status is required"), "{blocked}");
@@ -231,7 +233,7 @@ fn i1_mail_for_a_busy_lead_is_in_its_very_next_request() {
     let bench = Bench::new(&scenario(&[("alice", false)], &more)).file(".mailboxes/.gitignore", "*\n");
     let mut run = Open::start(&bench);
     run.say("long");
-    bench.wait_for("the command", || bench.read("begun"));
+    wait_for("the command", || bench.read("begun"));
     for number in 0..5 {
         outside(&bench, &format!("MARK-{number}."));
     }
@@ -292,11 +294,11 @@ fn a_working_teammate_may_refuse_a_shutdown_once_and_no_more() {
     let mut run = Open::start(&bench);
     run.say("team");
     run.say("yes");
-    bench.wait_for("her command", || bench.read("begun"));
+    wait_for("her command", || bench.read("begun"));
     outside(&bench, "CLOSE-first.");
     run.request("lead", "the first request", |request| last_text(request).contains("was asked to shut down"));
     std::fs::write(bench.path("go"), "").expect("a file");
-    bench.wait_for("her refusal", || bench.read("refused"));
+    wait_for("her refusal", || bench.read("refused"));
     run.request("lead", "the refusal", |request| last_text(request).contains("approve=false] alice: half way"));
     outside(&bench, "CLOSE-second.");
     run.request("lead", "the second request", |request| {
@@ -351,7 +353,7 @@ fn i9_a_signal_ends_the_run_and_its_stubborn_commands() {
     let mut run = Open::start(&bench);
     run.say("team");
     run.say("yes");
-    let pid = bench.wait_for("her command", || bench.read("pid").filter(|text| text.ends_with('\n')));
+    let pid = wait_for("her command", || bench.read("pid").filter(|text| text.ends_with('\n')));
     nix::sys::signal::kill(
         nix::unistd::Pid::from_raw(i32::try_from(run.child.id()).unwrap()),
         nix::sys::signal::Signal::SIGTERM,
@@ -360,7 +362,7 @@ fn i9_a_signal_ends_the_run_and_its_stubborn_commands() {
     let (code, _) = run.end();
     assert_eq!(code, Some(130));
     let gone = std::path::Path::new("/proc").join(pid.trim());
-    bench.wait_for("I9: the command's end", || (!gone.exists()).then_some(()));
+    wait_for("I9: the command's end", || (!gone.exists()).then_some(()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::harness::{Bench, last_text, results, user_texts};
+use crate::harness::{Bench, last_text, results, user_texts, wait_for};
 use crate::pty::{PROMPT, Terminal};
 
 const STORY: &str = r#"
@@ -88,7 +88,7 @@ fn a_line_typed_while_the_lead_works_is_said_to_be_queued_and_joins_the_next_cal
     let bench = Bench::new(STORY);
     let mut terminal = Terminal::start(&bench, 80, 24);
     terminal.line("等一下");
-    bench.wait_for("the command", || bench.read("begun"));
+    wait_for("the command", || bench.read("begun"));
     terminal.line("还有一件事");
     terminal.see("(queued: joins the lead's next model call)");
     std::fs::write(bench.path("go"), "").expect("a file");
@@ -103,7 +103,7 @@ fn ctrl_c_breaks_off_the_lead_and_keeps_what_is_half_typed() {
     let bench = Bench::new(STORY);
     let mut terminal = Terminal::start(&bench, 80, 24);
     terminal.line("等一下");
-    bench.wait_for("the command", || bench.read("begun"));
+    wait_for("the command", || bench.read("begun"));
     terminal.keys("半句话");
     terminal.wait("the echo", |terminal| terminal.cursor_line() == "s15 >> 半句话");
     terminal.keys("\x03");
@@ -148,7 +148,7 @@ fn a_pasted_text_is_one_line_and_type_ahead_is_three() {
     terminal.see("收到。");
     assert_eq!(user_texts(&bench.requests()[0]), ["第一行\n\t第二行\n\n第四行"]);
     terminal.keys("甲\r乙\r丙\r");
-    let texts = bench.wait_for("three lines", || {
+    let texts = wait_for("three lines", || {
         let texts = user_texts(&bench.requests().pop()?);
         (texts.len() == 4).then_some(texts)
     });
@@ -195,7 +195,7 @@ fn a_proposal_is_changed_without_a_model_turn() {
     assert_eq!(bench.requests().len(), before);
     terminal.line("开始吧");
     terminal.see("[team] confirmed: config, auth");
-    let auth = bench.wait_for("auth", || bench.requests_of("auth").into_iter().next());
+    let auth = wait_for("auth", || bench.requests_of("auth").into_iter().next());
     assert_eq!(auth.body["model"], "small");
 }
 
@@ -219,11 +219,11 @@ fn i9_stop_ends_a_stuck_teammate_and_the_lead_is_told() {
     terminal.line("请组队");
     terminal.see("[team] proposal");
     terminal.line("开始吧");
-    bench.wait_for("config", || bench.requests_of("config").into_iter().next());
+    wait_for("config", || bench.requests_of("config").into_iter().next());
     terminal.line("/stop config");
     terminal.see("[teammate] config shutdown (stopped by the user)");
     terminal.line("好了吗");
-    bench.wait_for("the lead is told", || {
+    wait_for("the lead is told", || {
         bench.requests_of("lead").into_iter().find(|request| {
             user_texts(request).iter().any(|text| text.contains("[status_update] system: the user stopped config"))
         })
