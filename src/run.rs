@@ -14,7 +14,7 @@ use crate::lock::{LockError, WorkspaceLock, workspace_folder};
 use crate::model::{Client, ClientSettings, Secret};
 use crate::session::{Means, Session, Settings, Source, UserInput, command_names};
 use crate::tools::Workshop;
-use crate::ui::{Front, OutputFormat, Typed, Ui, UiOptions};
+use crate::ui::{Color, Front, OutputFormat, Typed, Ui, UiOptions};
 
 /// How a run begins, where it isn't the user who begins it.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +45,9 @@ pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
 
     let (typed, lines) = unbounded_channel();
     let front = if opening.script.is_some() { Front::Pipe } else { front(&config.front) };
-    let ui = Ui::start(front, &ui_options(&config), typed);
+    let ui = Arc::new(
+        Ui::start(front, ui_options(&config), typed).map_err(|error| format!("the terminal can't be used: {error}"))?,
+    );
     events.subscribe(ui.items());
     // Without a state folder there is no journal; the warning says so.
     let journal = match &lock {
@@ -64,7 +66,10 @@ pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
     let scripted = opening.script.is_some();
     let next_line = match opening.script {
         Some(lines) => say_in_turn(lines, to_session, events.clone()),
-        None => ui.next_line(),
+        None => {
+            let ui = Arc::clone(&ui);
+            Box::new(move || ui.ready_for_line())
+        }
     };
     let means = Means {
         client,
@@ -78,7 +83,9 @@ pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
     if let Some(journal) = journal {
         journal.close();
     }
-    ui.close();
+    if let Some(ui) = Arc::into_inner(ui) {
+        ui.close();
+    }
     Ok(code)
 }
 
@@ -150,7 +157,8 @@ fn front(front: &FrontEnd) -> Front {
 
 fn ui_options(config: &Config) -> UiOptions {
     UiOptions {
-        color: config.color,
+        color: if config.color { Color::Always } else { Color::Never },
+        width: None,
         history: Some(config.state_dir.join("history")),
         commands: command_names().map(str::to_owned).collect(),
     }

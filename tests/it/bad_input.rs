@@ -143,7 +143,7 @@ fn i8_a_bad_mailbox_line_is_set_aside_and_the_rest_delivered() {
         "the good line arrived: {:?}",
         bench.requests().iter().map(last_text).collect::<Vec<_>>()
     );
-    assert!(run.stderr.contains("lead.jsonl: 2 lines"), "{}", run.stderr);
+    assert!(run.stderr.contains("2 lines of lead.jsonl set aside"), "{}", run.stderr);
     let kept = bench.read(".mailboxes/.quarantine/lead.jsonl").expect("the bad lines are kept");
     assert!(kept.contains("oops") && kept.lines().count() == 2, "{kept}");
 }
