@@ -5,6 +5,7 @@
 
 mod files;
 mod parse;
+mod read;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -91,6 +92,14 @@ impl Post {
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Makes this run the one consumer of mailboxes that are there already.
+    ///
+    /// # Errors
+    /// Another run is; the text says what to do.
+    pub fn hold(&self) -> Result<(), MailError> {
+        self.folder.hold()
     }
 
     /// Makes the folders, and takes up what an earlier run had claimed and not finished.

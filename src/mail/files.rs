@@ -1,6 +1,6 @@
 //! The files behind the mailboxes: append, claim, read on, let go. Nothing here loses a byte that somebody else may still write.
-#![allow(unsafe_code, reason = "system calls without a safe wrapper; each says why it is sound")]
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -14,21 +14,18 @@ use uuid::Uuid;
 
 use crate::protocol::AgentName;
 
+use super::read::{CHUNK_BYTES, Take, held_elsewhere, read_on};
+
 pub(super) const CLAIMED: &str = ".claimed";
 const QUARANTINE: &str = ".quarantine";
 const LOCKS: &str = ".locks";
 
-/// Bytes that are read at once.
-const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 /// How long a mailbox' lock is waited for.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
 /// How long an unfinished line may rest before it counts as dead.
 const TORN_GRACE: Duration = Duration::from_secs(10);
 /// Where it can't be known whether a file is still open somewhere: how long it stays.
 const OPEN_GRACE: Duration = Duration::from_secs(60);
-
-/// A line: the file's name, its offset there, its bytes. True if it became outside mail that must be acknowledged.
-pub(super) type Take<'a> = dyn FnMut(&str, u64, &[u8]) -> bool + 'a;
 
 /// A mail file could not be used; the text names it and the cause.
 #[derive(Debug)]
@@ -52,6 +49,8 @@ impl std::error::Error for MailError {}
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
+    /// Held for the whole run: mailboxes have one consumer, also where two runs keep their state in different folders.
+    run_lock: RefCell<Option<File>>,
 }
 
 pub(super) fn file_name(name: &AgentName) -> String {
@@ -65,7 +64,7 @@ pub(super) fn length(path: &Path) -> u64 {
 
 impl Folder {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, run_lock: RefCell::new(None) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -87,11 +86,33 @@ impl Folder {
                 }
             }
         }
+        self.hold()?;
         let ignore = self.path.join(".gitignore");
         if !ignore.exists() {
             std::fs::write(&ignore, "*\n").map_err(|error| MailError::new(&ignore, &error))?;
         }
         Ok(())
+    }
+
+    /// Makes this run the mailboxes' one consumer, if they are there; anew after somebody removed the lock's file.
+    pub(super) fn hold(&self) -> Result<(), MailError> {
+        let path = self.path.join(LOCKS).join("run.lock");
+        let held = self.run_lock.borrow().is_some() && path.exists();
+        if held || !self.path.join(LOCKS).is_dir() {
+            return Ok(());
+        }
+        let file = open_lock(&path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                self.run_lock.replace(Some(file));
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => Err(MailError::new(
+                &path,
+                &"another s15 reads these mailboxes; end it first, or work in another folder with -C DIR",
+            )),
+            Err(TryLockError::Error(error)) => Err(MailError::new(&path, &error)),
+        }
     }
 
     /// Files that an earlier run had claimed and not finished, by reader.
@@ -193,14 +214,7 @@ impl Folder {
 
     fn lock(&self, name: &AgentName) -> Result<File, MailError> {
         let path = self.path.join(LOCKS).join(name.as_str());
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(|error| MailError::new(&path, &error))?;
+        let file = open_lock(&path)?;
         let until = Instant::now() + LOCK_WAIT_MAX;
         loop {
             match file.try_lock() {
@@ -215,6 +229,12 @@ impl Folder {
             }
         }
     }
+}
+
+fn open_lock(path: &Path) -> Result<File, MailError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.open(path).map_err(|error| MailError::new(path, &error))
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -334,59 +354,4 @@ impl Claim {
         }
         std::fs::remove_file(&self.path).is_ok()
     }
-}
-
-/// Reads whole lines from `offset` on, at most `room` of them.
-fn read_on(
-    file: &File,
-    place: &str,
-    offset: &mut u64,
-    room: &mut usize,
-    unacknowledged: &mut HashSet<(String, u64)>,
-    take: &mut Take<'_>,
-) {
-    let mut chunk = Vec::new();
-    let mut reader = file;
-    if reader.seek(SeekFrom::Start(*offset)).is_err()
-        || reader.take(CHUNK_BYTES as u64).read_to_end(&mut chunk).is_err()
-    {
-        return;
-    }
-    let mut rest = chunk.as_slice();
-    while *room > 0 {
-        let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { break };
-        if take(place, *offset, &rest[..end]) {
-            unacknowledged.insert((place.to_owned(), *offset));
-            *room -= 1;
-        }
-        *offset += end as u64 + 1;
-        rest = &rest[end + 1..];
-    }
-    if rest.len() == CHUNK_BYTES {
-        // A line longer than any that is accepted: passed over piece by piece, each set aside.
-        take(place, *offset, &rest[..64]);
-        *offset += rest.len() as u64;
-    }
-}
-
-/// Does another process, or another descriptor, have the file open? `None` where that can't be known.
-#[cfg(target_os = "linux")]
-fn held_elsewhere(file: &File) -> Option<bool> {
-    use std::os::fd::AsRawFd;
-    // SAFETY: fcntl on a descriptor that lives for the whole call.
-    let leased = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) };
-    if leased == 0 {
-        // SAFETY: as above.
-        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
-        return Some(false);
-    }
-    match io::Error::last_os_error().raw_os_error() {
-        Some(libc::EAGAIN) => Some(true),
-        _ => None,
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn held_elsewhere(_: &File) -> Option<bool> {
-    None
 }

@@ -177,6 +177,7 @@ fn a_namesakes_old_mail_is_archived_and_said() {
     let folder = tempfile::tempdir().unwrap();
     let mut former = post(folder.path());
     send(&mut former, "old");
+    drop(former);
     let mut post = post(folder.path());
     outside(folder.path(), "{\"content\":\"waited\"}\n");
     let drain = post.drain(&AgentName::lead());

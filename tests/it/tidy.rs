@@ -82,6 +82,7 @@ impl Source {
             || self.path.ends_with("tests.rs")
             || self.path.contains("/tests/")
             || self.path.contains("_tests/")
+            || self.path.ends_with("/mock.rs")
     }
 
     /// The code without the test module at its end.
