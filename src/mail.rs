@@ -5,6 +5,8 @@
 
 mod files;
 mod parse;
+#[cfg(test)]
+mod process_tests;
 mod read;
 #[cfg(test)]
 mod tests;
