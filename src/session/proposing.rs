@@ -27,6 +27,8 @@ impl Session {
             Ok(proposal) => proposal,
             Err(why) => return CallEnd::error(why),
         };
+        // A question that stands is about the team before: its answer must not reach this one.
+        self.answer_question(false);
         if self.confirmation.propose(proposal.clone()).is_some() {
             self.emit(Event::ProposalVoided { reason: "replaced by a new proposal".to_owned() });
         }
@@ -117,7 +119,8 @@ impl Session {
             return CallEnd::error(format!("{name} already exists; say in `prompt` what it is to do now"));
         };
         if !ended {
-            self.begin_work(name, &prompt, require_plan.unwrap_or(false), Metadata::default());
+            let require_plan = teammate.member.require_plan || require_plan == Some(true);
+            self.begin_work(name, &prompt, require_plan, Metadata::default());
             return CallEnd::done(format!("{name} was idle and has the new task"));
         }
         if teammate.stopped_by_user {

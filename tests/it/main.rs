@@ -1,6 +1,7 @@
 //! The program from outside: one module a behaviour.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod asking;
 mod bad_input;
 mod demo;
 mod harness;

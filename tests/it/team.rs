@@ -382,3 +382,16 @@ fn i6_a_panic_ends_one_teammate_with_an_error_and_harms_nobody_else() {
     assert!(!run.stderr.contains("panicked at"), "{}", run.stderr);
     bench.assert_no_faults();
 }
+
+#[test]
+fn i3_a_confirmed_plan_requirement_holds_for_a_new_task_too() {
+    let more = rule("agent = \"alice\"\ntext = \"nothing yet\"")
+        + &rule(
+            "agent = \"lead\"\nuser = \"again\"\nlacks = \"has the new task\"\ncalls = [{ tool = \"spawn_teammate\", arguments = { name = \"alice\", prompt = \"SECOND\" } }]",
+        );
+    let bench = Bench::new(&scenario(&[("alice", true)], &more));
+    bench.run(&[], "team\nyes\nagain\n");
+    let alice = bench.requests_of("alice");
+    let second = alice.iter().flat_map(user_texts).find(|text| text.contains("SECOND")).expect("the new task");
+    assert!(second.contains("[Plan required]"), "{second}");
+}
