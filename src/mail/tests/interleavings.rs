@@ -197,7 +197,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn i1_each_message_exactly_once_and_in_order_of_its_sender(steps in proptest::collection::vec(step(), 0..80)) {
