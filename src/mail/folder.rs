@@ -169,8 +169,14 @@ impl Folder {
     /// Appends whole lines in one write, under the lock. Where the mailbox ends in somebody's unfinished line they go into a file
     /// beside it, since they would be glued to that line; so do those that follow until the reader has taken that file.
     ///
-    /// On an error nothing of them is left that a reader would take; `claims` may then know a file more.
-    pub(super) fn append(&self, name: &AgentName, lines: &[u8], claims: &mut Vec<Claim>) -> Result<(), MailError> {
+    /// On an error nothing of them is left that a reader would take. `claims` are the reader's, if it reads in this process: a file
+    /// from which our piece can't be taken back is moved to them.
+    pub(super) fn append(
+        &self,
+        name: &AgentName,
+        lines: &[u8],
+        claims: Option<&mut Vec<Claim>>,
+    ) -> Result<(), MailError> {
         let beside = self.beside(name);
         let _lock = self.lock(name)?;
         let mut path = if beside.symlink_metadata().is_ok() { beside.clone() } else { self.mailbox(name) };
@@ -183,9 +189,10 @@ impl Folder {
         }
         let Err((error, stump)) = write_once(&mut file, lines) else { return Ok(()) };
         let failed = MailError::io(&path, &error);
-        if !stump.is_empty() && !cut_back(&file, &stump) {
+        let cut = stump.is_empty() || cut_back(&file, &stump);
+        drop(file);
+        if let (false, Some(claims)) = (cut, claims) {
             // Somebody else writes to this file, so nothing of it may be cut: it is read on past our piece.
-            drop(file);
             self.move_aside(&path, name, claims)?.pass_over(stump);
         }
         Err(failed)

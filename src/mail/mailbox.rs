@@ -90,7 +90,8 @@ impl Mailbox {
             serde_json::to_writer(&mut lines, message).map_err(|error| MailError::new(folder.path(), &error))?;
             lines.push(b'\n');
         }
-        folder.append(&self.name, &lines, &mut self.claims)?;
+        let claims = self.settled_in.then_some(&mut self.claims);
+        folder.append(&self.name, &lines, claims)?;
         for message in batch {
             self.expected.insert(message.id);
             self.outstanding.push(Outstanding { message, drained: false });
@@ -358,7 +359,7 @@ impl Mailbox {
 }
 
 /// Somebody may have begun a line between our look and our move, and will come back to finish it by the file's old name.
-fn put_back_if_torn(claim: &mut Claim, path: &Path) {
+pub(super) fn put_back_if_torn(claim: &mut Claim, path: &Path) {
     let torn = open(claim.path()).and_then(|file| {
         let length = file.metadata()?.len();
         ends_torn(&file, length)

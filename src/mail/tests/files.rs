@@ -1,5 +1,7 @@
 //! What may happen to the files: half lines, held descriptors, removal, replacement, leftovers, things that are no files.
 
+use super::super::claim::{Claim, Room, Taken};
+use super::super::lines::Piece;
 use super::*;
 
 #[test]
@@ -107,6 +109,39 @@ fn i1_a_file_rests_before_it_is_let_go_of() {
     assert_eq!(empty(&mut post), ["late"]);
     drop(post);
     assert!(claimed(folder.path()) <= 1);
+}
+
+#[test]
+fn i1_a_line_that_is_begun_just_as_its_file_is_moved_can_still_be_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut post = post(folder.path());
+    post.prepare().unwrap();
+    let path = mailbox_path(folder.path(), &lead());
+    outside(folder.path(), "{\"content\":\"HALF");
+    let mut claims = Vec::new();
+    let claim = post.folder.move_aside(&path, &lead(), &mut claims).unwrap();
+    assert!(!path.exists());
+    mailbox::put_back_if_torn(claim, &path);
+    outside(folder.path(), "-WHOLE\"}\n");
+    assert_eq!(empty(&mut post), ["HALF-WHOLE"]);
+    assert!(!path.exists());
+    let_go(&mut post, folder.path());
+}
+
+#[test]
+fn i10_a_piece_of_ours_that_could_not_be_taken_back_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lead.x.jsonl");
+    fs::write(&path, "before\n{\"id\":\"0199after\n").unwrap();
+    let mut claim = Claim::new(path, 0).unwrap();
+    claim.pass_over(7..18);
+    let (mut room, mut got) = (Room { lines: 9, bytes: 99 }, Vec::new());
+    let mut take = |_: &str, offset: u64, bytes: &[u8], _: Piece| {
+        got.push((offset, String::from_utf8_lossy(bytes).into_owned()));
+        Taken::Counted
+    };
+    claim.read(&mut room, Patience::USUAL, &mut take).unwrap();
+    assert_eq!(got, [(0, "before".to_owned()), (18, "after".to_owned())]);
 }
 
 #[test]
