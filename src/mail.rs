@@ -10,6 +10,8 @@ mod lines;
 mod mailbox;
 mod parse;
 #[cfg(test)]
+mod process_tests;
+#[cfg(test)]
 mod tests;
 mod watch;
 
@@ -85,12 +87,21 @@ impl Post {
         self.folder.path()
     }
 
-    /// Makes the folders. What an earlier run had taken and not finished is taken up when its reader drains.
+    /// Makes this run the one consumer of mailboxes that are there already.
     ///
     /// # Errors
-    /// They can't be made; the text names the path and the cause.
+    /// Another run is; the text says what to do.
+    pub fn hold(&self) -> Result<(), MailError> {
+        self.folder.hold()
+    }
+
+    /// Makes the folders, and this run their one consumer. What an earlier run had taken and not finished is taken up when its reader drains.
+    ///
+    /// # Errors
+    /// They can't be made, or another run reads them; the text names the path and the cause.
     pub fn prepare(&mut self) -> Result<(), MailError> {
         self.folder.make()?;
+        self.folder.hold()?;
         self.made = true;
         Ok(())
     }
@@ -112,6 +123,8 @@ impl Post {
 
     /// Sends messages to one reader in one write. On success they are issued: held in memory until acknowledged.
     ///
+    /// A process that only sends needs no hold on the mailboxes; to their consumer its messages are outside mail.
+    ///
     /// # Errors
     /// The file can't be written, or its lock can't be had; nothing was sent.
     ///
@@ -120,7 +133,8 @@ impl Post {
     pub fn send(&mut self, batch: Vec<Message>) -> Result<(), MailError> {
         let Some(to) = batch.first().map(|message| message.to.clone()) else { return Ok(()) };
         debug_assert!(batch.iter().all(|message| message.to == to), "one reader a batch");
-        self.prepare()?;
+        self.folder.make()?;
+        self.made = true;
         self.mailboxes.entry(to.clone()).or_insert_with(|| Mailbox::new(to)).send(batch, &self.folder)
     }
 
@@ -131,6 +145,7 @@ impl Post {
         let mut drain = Drain::default();
         let made = if self.made { self.folder.make() } else { Ok(()) };
         let exists = self.folder.exists();
+        let made = made.and_then(|()| if exists { self.folder.hold() } else { Ok(()) });
         let mailbox = self.mailboxes.entry(name.clone()).or_insert_with(|| Mailbox::new(name.clone()));
         mailbox.take_issued(&mut drain);
         if let Err(error) = made {

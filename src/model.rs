@@ -1,135 +1,137 @@
-//! Talking with a model: one logical call in, a well-formed reply out, whatever dialect the server speaks.
+//! What an agent asks a model server, and what comes back: one call, tried until it is answered or has clearly failed.
 //!
-//! Knows nothing of teams, tools or terminals. Only [`client`](self) knows the HTTP library.
+//! Knows nothing of tools, mail, turns or terminals: a reply is a value, progress goes to whoever asked.
 
 mod accumulate;
+mod backoff;
 mod client;
 mod failure;
 mod history;
 mod reply;
+mod secret;
+mod surrogates;
+mod think;
+mod words;
+
+#[cfg(test)]
+mod mock;
 #[cfg(test)]
 mod tests;
-mod think;
-mod wire;
 
-use std::fmt;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::event::Usage;
 use crate::protocol::AgentName;
 
 pub use client::{Client, ClientSettings};
-pub use history::History;
-pub use reply::{CallSlot, Reply};
+pub use history::{Body, History, Omit};
+pub use secret::Secret;
 
-/// One logical call; retries of it keep its number.
-pub struct Ask<'a> {
-    /// Who asks.
-    pub agent: &'a AgentName,
-    /// That agent's call number, from 1.
-    pub call: u64,
-    /// What for.
-    pub purpose: Purpose,
-    /// The model's name at the server.
-    pub model: &'a str,
-    /// The conversation so far.
-    pub history: &'a History,
-    /// The `tools` array; empty for none.
-    pub tools: &'a Value,
-}
-
-/// What a call is for, as the `x-s15-purpose` header says it.
+/// What a call is for; sent as the header `x-s15-purpose`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A step of a turn.
+    /// A step of an agent's work.
     Turn,
+    /// A summary of a long history.
+    Compact,
+    /// A look at what the server can do.
+    Probe,
 }
 
 impl Purpose {
-    pub(crate) fn word(self) -> &'static str {
+    /// Its word in the header.
+    #[must_use]
+    pub fn word(self) -> &'static str {
         match self {
             Self::Turn => "turn",
+            Self::Compact => "compact",
+            Self::Probe => "probe",
         }
     }
 }
 
-/// What happens while a call runs.
-#[derive(Debug)]
+/// One logical call.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// Who asks.
+    pub agent: &'a AgentName,
+    /// The number of that agent's logical call, from 1; a retry keeps it.
+    pub call: u64,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The model's name as the server knows it.
+    pub model: &'a str,
+    /// The conversation so far.
+    pub history: &'a History,
+    /// The array of tool definitions; left out of the request when it's empty.
+    pub tools: &'a Value,
+}
+
+/// What happens while a call is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// The first byte of a good answer is here. Once a call.
+    /// The server took the request: the first good piece of an answer is here. Once per call; it can still fail afterwards.
     Accepted,
-    /// More of the reply's text.
+    /// The next piece of the reply's text.
     Text(&'a str),
-    /// More of what the model thinks aloud.
+    /// The next piece of the model's thinking, which is not part of the reply.
     Reasoning(&'a str),
-    /// What was streamed is void: the call is tried again.
+    /// Everything shown since the call began is void: it is tried again, or it has failed.
     Void,
     /// The call is tried again after a wait.
     Retry {
         /// What went wrong, in a few words.
         cause: &'a str,
-        /// Until the next try.
+        /// How long until then.
         wait: Duration,
-        /// That try's number among the retries, from 1.
+        /// The number of that retry, from 1.
         attempt: u32,
         /// The last retry's number.
         attempts_max: u32,
     },
 }
 
-/// How a call can end without a reply.
-#[derive(Debug, PartialEq, Eq)]
+/// Why a call gave no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskError {
-    /// It was broken off; `partial` is the text that had come.
+    /// It was cancelled.
     Cancelled {
-        /// May be empty.
+        /// The text that had been streamed until then.
         partial: String,
     },
-    /// It can't be had.
+    /// It failed for good.
     Failed {
-        /// One clear message: the URL, the server's own words, what to do.
+        /// What went wrong, with the full URL and the server's own words, and on a second line what to do. Never holds the key.
         text: String,
         /// The HTTP status, if there was one.
         status: Option<u16>,
     },
 }
 
-/// A key. Neither `Debug` nor `Display` shows it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a key; surrounding white space is dropped.
-    ///
-    /// # Errors
-    /// A key that can't stand in a header.
-    pub fn new(key: &str) -> Result<Self, String> {
-        let key = key.trim();
-        if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
-            return Err(
-                "the API key is empty or has characters that no key has (a line break?); set OPENAI_API_KEY anew"
-                    .to_owned(),
-            );
-        }
-        Ok(Self(key.to_owned()))
-    }
-
-    /// The key itself, for a header or for masking.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// `text` with every occurrence of the key replaced.
-    #[must_use]
-    pub fn masked(&self, text: &str) -> String {
-        text.replace(&self.0, "[key]")
-    }
+/// A whole reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// The assistant message as it goes into the history: acceptable to any strict server, whatever came.
+    pub message: Value,
+    /// Its text, without thinking; empty when there's none.
+    pub text: String,
+    /// Its tool calls, in order, one for each in `message`.
+    pub calls: Vec<CallSlot>,
+    /// Tokens, if the server gave them.
+    pub usage: Option<Usage>,
+    /// Did the server end the reply at its length limit?
+    pub cut_off: bool,
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
+/// One tool call of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallSlot {
+    /// As it stands in the message: not empty, and no double within it.
+    pub id: String,
+    /// The tool's name as the model wrote it, or `invalid_tool` when it wrote none.
+    pub name: String,
+    /// The arguments, or what was wrong with them: a text for the model that begins with `error:`.
+    pub arguments: Result<Map<String, Value>, String>,
 }

@@ -1,9 +1,9 @@
 //! Puts the parts together for one run: a configuration in, an exit code out. Decides nothing about the team.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use uuid::Uuid;
 
@@ -11,10 +11,11 @@ use crate::config::{self, Config, FrontEnd};
 use crate::event::{EVENT_VERSION, Event, Level};
 use crate::journal::{Events, Journal, Mask, Views, session_folder};
 use crate::lock::{LockError, WorkspaceLock, workspace_folder};
+use crate::mail::Post;
 use crate::model::{Client, ClientSettings, Secret};
 use crate::session::{Means, Session, Settings, Source, UserInput, command_names};
 use crate::tools::Workshop;
-use crate::ui::{Front, OutputFormat, Typed, Ui, UiOptions};
+use crate::ui::{Color, Front, OutputFormat, Typed, Ui, UiOptions};
 
 /// How a run begins, where it isn't the user who begins it.
 #[derive(Clone, Debug, Default)]
@@ -37,15 +38,26 @@ pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
         Err(error @ LockError::Unusable { .. }) => Some(error.to_string()),
         Ok(_) => None,
     };
-    let client = Client::new(client_settings(&config, id)?)?;
+    let post = Post::new(&config.workspace, id);
+    // A workspace that can't be written is told of later; one that another run reads is refused.
+    if let Err(error) = post.hold()
+        && read_only(&config.workspace).is_none()
+    {
+        return Err(error.to_string());
+    }
+    let client = Client::new(client_settings(&config, id))?;
     let folder = session_folder(&workspace_folder(&config.state_dir, &config.workspace), id);
     let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
         .map_err(|error| format!("{}: {error}", config.workspace.display()))?;
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
+    // Before the terminal is changed: a signal from here on gives it back.
+    let signals = Signals::listen().map_err(|error| format!("signals can't be listened to: {error}"))?;
     let (typed, lines) = unbounded_channel();
     let front = if opening.script.is_some() { Front::Pipe } else { front(&config.front) };
-    let ui = Ui::start(front, &ui_options(&config), typed);
+    let ui = Arc::new(
+        Ui::start(front, ui_options(&config), typed).map_err(|error| format!("the terminal can't be used: {error}"))?,
+    );
     events.subscribe(ui.items());
     // Without a state folder there is no journal; the warning says so.
     let journal = match &lock {
@@ -60,14 +72,18 @@ pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
     let (to_session, user) = unbounded_channel();
     first_lines(&config, &to_session);
     tokio::spawn(forward(lines, to_session.clone()));
-    tokio::spawn(signals(to_session.clone()));
+    tokio::spawn(signals.forward(to_session.clone()));
     let scripted = opening.script.is_some();
     let next_line = match opening.script {
         Some(lines) => say_in_turn(lines, to_session, events.clone()),
-        None => ui.next_line(),
+        None => {
+            let ui = Arc::clone(&ui);
+            Box::new(move || ui.ready_for_line())
+        }
     };
     let means = Means {
         client,
+        post,
         workshop: Arc::new(workshop),
         events: events.clone(),
         views: Views::new(&config.workspace),
@@ -78,7 +94,9 @@ pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
     if let Some(journal) = journal {
         journal.close();
     }
-    ui.close();
+    if let Some(ui) = Arc::into_inner(ui) {
+        ui.close();
+    }
     Ok(code)
 }
 
@@ -88,17 +106,21 @@ fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, lock_warni
         session: id,
         workspace: config.workspace.display().to_string(),
         model: config.model.clone(),
-        server: client.base_url().to_owned(),
+        server: client.url().trim_end_matches("/chat/completions").to_owned(),
     });
-    let read_only = nix::unistd::access(&config.workspace, nix::unistd::AccessFlags::W_OK).err().map(|error| {
-        format!(
-            "{} can't be written ({error}): no file can be changed there, and no team can work",
-            config.workspace.display()
-        )
-    });
+    let read_only = read_only(&config.workspace);
     for text in config.warnings.iter().cloned().chain(lock_warning).chain(read_only) {
         events.emit(Event::Notice { level: Level::Warning, text });
     }
+}
+
+/// Why the workspace can't be written, if it can't.
+fn read_only(workspace: &Path) -> Option<String> {
+    let error = nix::unistd::access(workspace, nix::unistd::AccessFlags::W_OK).err()?;
+    Some(format!(
+        "{} can't be written ({error}): no file can be changed there, and no team can work",
+        workspace.display()
+    ))
 }
 
 fn settings(config: &Config, id: Uuid, out_dir: PathBuf, scripted: bool) -> Settings {
@@ -121,11 +143,11 @@ fn settings(config: &Config, id: Uuid, out_dir: PathBuf, scripted: bool) -> Sett
     }
 }
 
-fn client_settings(config: &Config, session: Uuid) -> Result<ClientSettings, String> {
+fn client_settings(config: &Config, session: Uuid) -> ClientSettings {
     let limits = &config.limits;
-    Ok(ClientSettings {
+    ClientSettings {
         base_url: config.base_url.clone(),
-        api_key: config.api_key.as_ref().map(|key| Secret::new(key.expose())).transpose()?,
+        api_key: config.api_key.as_ref().map(|key| Secret::new(key.expose())),
         session,
         retries_max: limits.retries_max,
         retry_base: limits.retry_base,
@@ -133,7 +155,7 @@ fn client_settings(config: &Config, session: Uuid) -> Result<ClientSettings, Str
         connect_timeout: limits.connect_timeout,
         first_byte_timeout: limits.first_byte_timeout,
         idle_timeout: limits.idle_timeout,
-    })
+    }
 }
 
 fn front(front: &FrontEnd) -> Front {
@@ -150,7 +172,8 @@ fn front(front: &FrontEnd) -> Front {
 
 fn ui_options(config: &Config) -> UiOptions {
     UiOptions {
-        color: config.color,
+        color: if config.color { Color::Always } else { Color::Never },
+        width: None,
         history: Some(config.state_dir.join("history")),
         commands: command_names().map(str::to_owned).collect(),
     }
@@ -199,21 +222,32 @@ async fn forward(mut lines: UnboundedReceiver<Typed>, session: UnboundedSender<U
     }
 }
 
-async fn signals(session: UnboundedSender<UserInput>) {
-    let listen = |kind| signal(kind);
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) =
-        (listen(SignalKind::interrupt()), listen(SignalKind::terminate()), listen(SignalKind::hangup()))
-    else {
-        return;
-    };
-    loop {
-        let name = tokio::select! {
-            _ = interrupt.recv() => "SIGINT",
-            _ = terminate.recv() => "SIGTERM",
-            _ = hang_up.recv() => "SIGHUP",
-        };
-        if session.send(UserInput::Signal(name)).is_err() {
-            return;
+/// What the system asks of the process.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn forward(mut self, session: UnboundedSender<UserInput>) {
+        loop {
+            let name = tokio::select! {
+                _ = self.interrupt.recv() => "SIGINT",
+                _ = self.terminate.recv() => "SIGTERM",
+                _ = self.hang_up.recv() => "SIGHUP",
+            };
+            if session.send(UserInput::Signal(name)).is_err() {
+                return;
+            }
         }
     }
 }

@@ -99,6 +99,8 @@ pub enum UserInput {
 pub struct Means {
     /// The way to the model.
     pub client: Client,
+    /// The mailboxes.
+    pub post: Post,
     /// The tools.
     pub workshop: Arc<Workshop>,
     /// Where everything that happens is told.
@@ -152,7 +154,7 @@ impl Session {
         let (to_session, mut reports) = mpsc::unbounded_channel();
         let mut user = means.user;
         let mut session = Self {
-            post: Post::new(&settings.workspace, settings.id),
+            post: means.post,
             lead: Desk::new(AgentName::lead()),
             client: means.client,
             workshop: means.workshop,

@@ -1,168 +1,206 @@
-//! The user's side: a prompt that is never disturbed, and everything that happens printed above it.
+//! The interface: the prompt, the renderer and the printer; a subscriber of events that says what was typed.
 //!
-//! A subscriber of events and a source of typed lines. Sees `event` and `protocol`, and nothing else of the program.
+//! Knows nothing of sessions, agents or models: events come in, typed lines go out.
 
+mod headless;
+mod ink;
+mod keys;
 mod pipe;
 mod printer;
 mod prompt;
-mod render;
-mod table;
-mod terminal;
-mod text;
+#[cfg(test)]
+mod pty_tests;
+pub mod render;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod tty;
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::event::Item;
 
-pub use render::{Renderer, Style};
-pub use terminal::restore as restore_terminal;
+use headless::Headless;
+use keys::Keys;
+use pipe::{Asked, Lines};
+use printer::{Outlet, Printer, Wish};
+use prompt::Prompt;
+use render::Renderer;
+use shared::Shared;
 
-/// How long the end of the session may take to be printed.
-const CLOSE_MAX: Duration = Duration::from_secs(1);
+pub use ink::inert;
+pub use tty::restore_terminal;
 
-/// What comes from the user's side.
+/// How long [`Ui::close`] waits for the printer: the editor may hold a print back while a search is open.
+const PRINT_REST_MAX: Duration = Duration::from_millis(600);
+/// How long it waits for the editor to end.
+const EDITOR_END_MAX: Duration = Duration::from_millis(200);
+
+/// What a person did at the prompt, or a pipe brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// A line.
+    /// A line that isn't blank; may hold line ends.
     Line {
-        /// Exactly as typed; may hold line ends.
+        /// As typed or pasted, line ends `\n`, other control characters but tabs left out.
         text: String,
-        /// The seq of the last event that was on screen when Enter was pressed.
+        /// Seq of the last event that was on the screen when Enter was pressed; exact for what can be answered.
         seen: u64,
     },
     /// Ctrl-C while the lead works.
     Interrupt,
-    /// Ctrl-C twice at an empty, idle prompt.
+    /// Ctrl-C twice at an empty prompt while the lead is idle.
     Leave,
-    /// Ctrl-D, or the end of a pipe.
+    /// Ctrl-D at an empty prompt, or the end of the input. Ctrl-D can come again.
     Eof,
 }
 
-/// Where lines come from and events go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Front {
-    /// A prompt on a terminal.
-    Terminal,
-    /// Lines from a pipe, everything to standard output.
-    Pipe,
-    /// No lines; data to standard output, everything else to standard error.
-    Print(OutputFormat),
-}
-
-/// What [`Front::Print`] writes to standard output.
+/// What a headless run writes on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// The lead's last words.
     Text,
-    /// One object at the end.
+    /// One object at the end: `{"type":"result","session","exit_code","text","usage"}`.
     Json,
-    /// Every item as it comes, one a line.
+    /// Every event as one line.
     StreamJson,
 }
 
-/// How things look, and what the prompt knows.
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// A person at a terminal.
+    Terminal,
+    /// Lines from a pipe; the next is read when it's asked for.
+    Pipe,
+    /// Nobody types.
+    Print(OutputFormat),
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal that isn't dumb.
+    #[default]
+    Auto,
+    /// Whatever the output is.
+    Always,
+    /// No escape code at all, except those of the line editor.
+    Never,
+}
+
+/// How the interface looks and what it knows from the start.
 #[derive(Clone, Debug, Default)]
 pub struct UiOptions {
-    /// May colour be used?
-    pub color: bool,
-    /// Where typed lines are remembered.
+    /// When to colour; `NO_COLOR` is for the caller to look at.
+    pub color: Color,
+    /// Columns; `None`: the terminal's.
+    pub width: Option<usize>,
+    /// The file of typed lines; `None`: not kept.
     pub history: Option<PathBuf>,
-    /// The names of the commands, for Tab.
+    /// Commands with their `/`, for completion.
     pub commands: Vec<String>,
 }
 
-/// What prompt and printer know of each other.
-#[derive(Debug, Default)]
-struct Shared {
-    /// The seq of the last item that was printed.
-    seen: AtomicU64,
-    /// Is the lead in a turn?
-    lead_works: AtomicBool,
-}
-
-/// The user's side while it runs.
+/// The running interface.
 pub struct Ui {
     items: UnboundedSender<Item>,
-    printer: JoinHandle<()>,
-    next_line: std::sync::mpsc::Sender<()>,
-    front: Front,
+    wishes: UnboundedSender<Wish>,
+    shared: Arc<Shared>,
+    has_editor: bool,
 }
 
 impl Ui {
-    /// Starts the threads. A terminal that can't be used as one is treated as a pipe.
-    pub fn start(front: Front, options: &UiOptions, typed: UnboundedSender<Typed>) -> Self {
+    /// Starts its threads: the printer, and what reads lines unless nobody types. What is typed goes to `typed`.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    #[allow(clippy::needless_pass_by_value, reason = "its threads own the senders they speak through")]
+    pub fn start(front: Front, options: UiOptions, typed: UnboundedSender<Typed>) -> io::Result<Self> {
+        let (items, items_rx) = unbounded_channel();
+        let (wishes, wishes_rx) = unbounded_channel();
         let shared = Arc::new(Shared::default());
-        let (items, queue) = unbounded_channel();
-        let (next_line, asked) = std::sync::mpsc::channel();
-        let style = Style { color: options.color, width: terminal::width(front) };
-        let front = match front {
+        let color = is_colored(front, options.color);
+        let mut printer = Printer {
+            items: items_rx,
+            wishes: wishes_rx,
+            outlet: Outlet::Plain,
+            shared: Arc::clone(&shared),
+            reader: None,
+            color,
+            width: options.width,
+            renderer: Renderer::default(),
+        };
+        let lines = |asked| Lines { shared: Arc::clone(&shared), typed: typed.clone(), items: items.clone(), asked };
+        let mut has_editor = false;
+        match front {
+            Front::Print(format) => printer.outlet = Outlet::Headless(Headless::new(format)),
+            Front::Pipe => {
+                let (reader, asked) = channel();
+                printer.reader = Some(reader);
+                lines(Asked::OnDemand(asked)).start()?;
+            }
             Front::Terminal => {
-                terminal::remember();
-                match prompt::Prompt::new(options, Arc::clone(&shared), typed.clone(), items.clone()) {
-                    Ok((prompt, out)) => {
-                        let printer = spawn_printer(out, style, queue, shared);
-                        spawn("prompt", move || prompt.run());
-                        return Self { items, printer, next_line, front };
+                let keys = Arc::new(Keys::new(Arc::clone(&shared), typed.clone(), items.clone()));
+                match Prompt::new(keys, options.commands, options.history, color) {
+                    Ok((prompt, above)) => {
+                        printer.outlet = Outlet::Editor(above);
+                        has_editor = true;
+                        prompt.start().inspect_err(|_| restore_terminal())?;
                     }
-                    Err(_) => Front::Pipe,
+                    Err(_no_editing_here) => {
+                        lines(Asked::Always(io::stdout().is_terminal())).start()?;
+                    }
                 }
             }
-            Front::Pipe | Front::Print(_) => front,
-        };
-        if front == Front::Pipe {
-            spawn("lines", move || pipe::read_lines(&asked, &typed));
         }
-        let out = printer::Out::Streams(front);
-        let printer = spawn_printer(out, style, queue, shared);
-        Self { items, printer, next_line, front }
+        printer.start().inspect_err(|_| restore_terminal())?;
+        Ok(Self { items, wishes, shared, has_editor })
     }
 
-    /// Where items go to be shown, in the order of their numbers.
+    /// Where events go. Sending never blocks.
     #[must_use]
     pub fn items(&self) -> UnboundedSender<Item> {
         self.items.clone()
     }
 
-    /// Asks for the next line where it is read on demand; at a terminal lines come by themselves.
-    #[must_use]
-    pub fn next_line(&self) -> Box<dyn Fn() + Send> {
-        let next_line = self.next_line.clone();
-        // A reader that is gone has said so with `Eof`.
-        Box::new(move || {
-            let _ = next_line.send(());
-        })
+    /// From a pipe: the next line may be read, after all events sent before are printed. Otherwise nothing.
+    pub fn ready_for_line(&self) {
+        // Without a printer the program is ending.
+        let _ = self.wishes.send(Wish::Line);
     }
 
-    /// Waits until the session's last event is printed, and gives the terminal back as it was.
+    /// Prints all that was sent before and gives the terminal back. Comes back within a second, whatever the editor does.
     pub fn close(self) {
-        let until = Instant::now() + CLOSE_MAX;
-        while !self.printer.is_finished() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(2));
+        let (done, printed) = channel();
+        if self.wishes.send(Wish::End(done)).is_ok() {
+            if self.has_editor {
+                let _ = printed.recv_timeout(PRINT_REST_MAX);
+            } else {
+                let _ = printed.recv();
+            }
         }
-        if self.front == Front::Terminal {
-            terminal::restore();
+        if self.has_editor {
+            tty::end_input();
+            self.shared.doorway.wait_gone(EDITOR_END_MAX);
+            restore_terminal();
         }
     }
 }
 
-fn spawn_printer(
-    out: printer::Out,
-    style: Style,
-    queue: UnboundedReceiver<Item>,
-    shared: Arc<Shared>,
-) -> JoinHandle<()> {
-    spawn("printer", move || printer::run(out, style, queue, &shared))
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .expect("a process that can't start a thread can't go on")
+fn is_colored(front: Front, color: Color) -> bool {
+    let is_terminal = match front {
+        Front::Terminal | Front::Pipe => io::stdout().is_terminal(),
+        Front::Print(_) => io::stderr().is_terminal(),
+    };
+    match color {
+        Color::Auto => is_terminal && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+        Color::Always => true,
+        Color::Never => false,
+    }
 }

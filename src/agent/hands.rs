@@ -58,7 +58,7 @@ impl Hands {
     async fn run_one(&self, slot: &CallSlot, port: &Port, reins: &Reins) -> CallEnd {
         let parsed = match &slot.arguments {
             Ok(arguments) => tools::parse(self.role, &slot.name, arguments.clone()),
-            Err(why) => Err(format!("error: {why}")),
+            Err(why) => Err(why.clone()),
         };
         self.events.emit(Event::ToolStarted {
             agent: self.name.clone(),

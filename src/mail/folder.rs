@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of what a line means, nor of who reads it.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -23,6 +24,9 @@ pub(super) const CLAIMED: &str = ".claimed";
 pub(super) const QUARANTINE: &str = ".quarantine";
 /// Below the folder, so that nobody who watches it is woken: one lock file a mailbox, never deleted.
 const LOCKS: &str = ".locks";
+
+/// Among the locks: who reads these mailboxes.
+const RUN_LOCK: &str = "run.lock";
 
 /// How long a mailbox' lock is waited for.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -93,6 +97,8 @@ pub(super) struct Folder {
     path: PathBuf,
     /// [`LOCK_WAIT_MAX`], but in tests.
     pub(super) lock_wait_max: Duration,
+    /// Held for the whole run: mailboxes have one consumer, also where two runs keep their state in different folders.
+    run_lock: RefCell<Option<Lock>>,
 }
 
 /// A mailbox' lock, held until dropped.
@@ -108,7 +114,7 @@ impl Drop for Lock {
 
 impl Folder {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, lock_wait_max: LOCK_WAIT_MAX }
+        Self { path, lock_wait_max: LOCK_WAIT_MAX, run_lock: RefCell::new(None) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -164,6 +170,34 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(MailError::io(&ignore, &error)),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Makes this run the mailboxes' one consumer, if they are there; anew after somebody removed the lock's file.
+    pub(super) fn hold(&self) -> Result<(), MailError> {
+        let path = self.path.join(LOCKS).join(RUN_LOCK);
+        let standing = path.symlink_metadata().ok().map(|metadata| identity(&metadata));
+        let held = self.run_lock.borrow().as_ref().and_then(|lock| lock.0.metadata().ok().map(|held| identity(&held)));
+        if held.is_some() && held == standing || !self.path.join(LOCKS).is_dir() {
+            return Ok(());
+        }
+        let file = append_to(&path).map_err(|error| MailError::io(&path, &error))?;
+        match file.try_lock() {
+            Ok(()) => {
+                self.run_lock.replace(Some(Lock(file)));
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => {
+                let what = "another s15 reads these mailboxes; end it first, or work in another folder with -C DIR";
+                Err(MailError::new(&path, &what))
+            }
+            Err(TryLockError::Error(error)) => Err(MailError::io(&path, &error)),
+        }
+    }
+
+    /// As if the run were killed.
+    #[cfg(test)]
+    pub(super) fn lose_hold(&self) {
+        self.run_lock.replace(None);
     }
 
     /// Appends whole lines in one write, under the lock. Where the mailbox ends in somebody's unfinished line they go into a file
@@ -230,7 +264,7 @@ impl Folder {
 
     /// Takes a mailbox' lock.
     pub(super) fn lock(&self, name: &AgentName) -> Result<Lock, MailError> {
-        let path = self.path.join(LOCKS).join(format!("{name}.lock"));
+        let path = self.path.join(LOCKS).join(format!("{}.lock", file_name(name)));
         let file = append_to(&path).map_err(|error| MailError::io(&path, &error))?;
         let until = Instant::now() + self.lock_wait_max;
         let mut pause = Duration::from_micros(50);

@@ -1,181 +1,299 @@
-//! Adds up the chunks of a streamed reply, tolerant of every dialect that is known to exist. Pure.
+//! Puts the pieces of a streamed answer together, in whatever dialect of chat completions the server speaks.
+//!
+//! Pure: knows nothing of HTTP, of retries, or of what makes a message acceptable to a server (`reply` does).
+
+mod calls;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 
+use self::calls::Calls;
+use super::think::{Part, Parting};
 use crate::event::Usage;
 
-use super::think::Think;
+/// Fields in which servers send the model's thinking; the one that was used is used again when it goes back.
+const REASONING_KEYS: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// A piece of text that a chunk brought.
-pub(super) enum Piece {
-    Text(String),
-    Reasoning(String),
+/// Words for a reply that ended at its length limit.
+const LENGTH_WORDS: [&str; 4] = ["length", "max_tokens", "max_output_tokens", "model_length"];
+
+/// Words for a reply that a filter held back.
+const FILTER_WORDS: [&str; 2] = ["content_filter", "safety"];
+
+/// Words with which a server says that the reply failed.
+const FAULT_WORDS: [&str; 3] = ["error", "insufficient_system_resource", "network_error"];
+
+/// A piece to show at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Delta<'a> {
+    Text(&'a str),
+    Reasoning(&'a str),
 }
 
-/// A reply as far as it has come.
-#[derive(Default)]
-pub(super) struct Accumulator {
-    pub(super) text: String,
-    pub(super) reasoning: String,
-    /// The field in which the server sent its reasoning; it may need it back.
-    pub(super) reasoning_field: Option<&'static str>,
-    pub(super) calls: Vec<PartialCall>,
-    pub(super) finish: Option<String>,
-    pub(super) usage: Option<Usage>,
-    /// The server's own error object, if it sent one in mid-stream.
-    pub(super) error: Option<Value>,
-    pub(super) chunks: usize,
-    think: Think,
+/// What a chunk was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fed {
+    /// A piece of an answer.
+    Good,
+    /// Something else, which means nothing.
+    Foreign,
 }
 
-/// A tool call as far as it has come.
-#[derive(Default)]
-pub(super) struct PartialCall {
-    index: Option<i64>,
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) arguments: String,
-    /// Fields that only this server knows; it may need them back.
-    pub(super) extra: Map<String, Value>,
+/// How the stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With the mark that nothing follows.
+    Marked,
+    /// Without it.
+    Unmarked,
 }
 
-const REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
+/// Why the reply is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// The model was done, or called tools, or the word is unknown.
+    Done,
+    /// The length limit.
+    Length,
+    /// A filter held it back.
+    Filtered,
+}
+
+/// All that came, not yet judged.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) text: String,
+    /// The thinking and the field it came in; `None` as field when it stood within the text.
+    pub(crate) reasoning: Option<(&'static str, String)>,
+    /// `reasoning_details` as they came.
+    pub(crate) details: Vec<Value>,
+    pub(crate) calls: Vec<DraftCall>,
+    pub(crate) finish: Finish,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// One call as it came.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct DraftCall {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+    /// Unknown keys of the call, which the server may need back.
+    pub(crate) extra: Map<String, Value>,
+    /// Unknown keys of its `function`.
+    pub(crate) function_extra: Map<String, Value>,
+}
+
+/// A reply in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Accumulator {
+    /// The answer that is followed when a server sends several.
+    choice: Option<u64>,
+    parting: Parting,
+    text: String,
+    reasoning: Option<(&'static str, String)>,
+    details: Vec<Value>,
+    calls: Calls,
+    finish: Option<String>,
+    /// The whole message came in one piece, so that no end needs to be told.
+    whole: bool,
+    usage: Option<Usage>,
+}
 
 impl Accumulator {
-    /// Adds a chunk of a stream, or a whole answer; gives the text that it brought.
-    pub(super) fn add(&mut self, chunk: &Value) -> Vec<Piece> {
-        self.chunks += 1;
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            self.error = Some(error.clone());
+    /// Takes the next chunk and shows what can be shown.
+    ///
+    /// # Errors
+    /// The error object, when the server sent one in place of an answer.
+    pub(crate) fn feed(&mut self, chunk: &Value, show: &mut dyn FnMut(Delta<'_>)) -> Result<Fed, Value> {
+        if let Some(error) = error_of(chunk) {
+            return Err(error);
         }
-        if let Some(usage) = chunk.get("usage").and_then(usage) {
+        if let Some(usage) = usage_of(chunk) {
             self.usage = Some(usage);
         }
-        let mut pieces = Vec::new();
-        let choice = chunk.get("choices").and_then(Value::as_array).and_then(|choices| choices.first());
-        let Some(choice) = choice else { return pieces };
-        if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
-            self.error = Some(error.clone());
-        }
-        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")).filter(|delta| delta.is_object()) {
-            self.add_delta(delta, &mut pieces);
-        }
-        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).filter(|finish| !finish.is_empty()) {
-            self.finish = Some(finish.to_owned());
-        }
-        pieces
-    }
-
-    fn add_delta(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
-        for field in REASONING_FIELDS {
-            if let Some(text) = delta.get(field).and_then(Value::as_str).filter(|text| !text.is_empty()) {
-                self.reasoning_field = Some(field);
-                self.reasoning.push_str(text);
-                pieces.push(Piece::Reasoning(text.to_owned()));
-                break;
-            }
-        }
-        match delta.get("content") {
-            Some(Value::String(text)) => self.add_text(text, pieces),
-            Some(Value::Array(parts)) => {
-                for part in parts {
-                    let text = part.get("text").and_then(Value::as_str).or_else(|| part.as_str());
-                    if let Some(text) = text {
-                        self.add_text(text, pieces);
-                    }
-                }
-            }
-            _ => {}
-        }
-        if let Some(calls) = delta.get("tool_calls").and_then(Value::as_array) {
-            for call in calls.iter().filter(|call| call.is_object()) {
-                self.add_call(call);
-            }
-        }
-    }
-
-    fn add_text(&mut self, text: &str, pieces: &mut Vec<Piece>) {
-        for piece in self.think.split(text) {
-            match &piece {
-                Piece::Text(text) => self.text.push_str(text),
-                Piece::Reasoning(text) => self.reasoning.push_str(text),
-            }
-            pieces.push(piece);
-        }
-    }
-
-    /// The stream is over: text that was held back since it might have opened a thought.
-    pub(super) fn end_text(&mut self) -> Vec<Piece> {
-        let rest = self.think.end();
-        for piece in &rest {
-            if let Piece::Text(text) = piece {
-                self.text.push_str(text);
-            }
-        }
-        rest
-    }
-
-    fn add_call(&mut self, delta: &Value) {
-        let index = delta.get("index").and_then(Value::as_i64);
-        let id = delta.get("id").and_then(Value::as_str).unwrap_or_default();
-        let function = delta.get("function").unwrap_or(&Value::Null);
-        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-        let at = self.call_for(index, id, name);
-        let call = &mut self.calls[at];
-        call.index = call.index.or(index);
-        if call.id.is_empty() {
-            id.clone_into(&mut call.id);
-        }
-        // Some servers repeat the whole name in every delta, others send it in pieces.
-        if name != call.name {
-            call.name.push_str(name);
-        }
-        match function.get("arguments") {
-            Some(Value::String(text)) => call.arguments.push_str(text),
-            Some(object @ Value::Object(_)) => call.arguments = object.to_string(),
-            _ => {}
-        }
-        for (key, value) in delta.as_object().into_iter().flatten() {
-            if !matches!(key.as_str(), "index" | "id" | "type" | "function") {
-                call.extra.insert(key.clone(), value.clone());
-            }
-        }
-    }
-
-    /// Which call a delta belongs to: a new id is a new call, whatever its index; without an id the index decides; without
-    /// either, a delta with a name begins a call and one without goes on with the last.
-    fn call_for(&mut self, index: Option<i64>, id: &str, name: &str) -> usize {
-        let found = if !id.is_empty() {
-            let same_id = self.calls.iter().rposition(|call| call.id == id && (index.is_none() || call.index == index));
-            let unnamed =
-                || self.calls.iter().rposition(|call| call.id.is_empty() && index.is_some() && call.index == index);
-            same_id.or_else(unnamed)
-        } else if index.is_some() {
-            self.calls.iter().rposition(|call| call.index == index)
-        } else {
-            let last = self.calls.len().checked_sub(1);
-            last.filter(|&last| {
-                name.is_empty() || (self.calls[last].name == name && is_cut(&self.calls[last].arguments))
-            })
+        let Some(choices) = chunk["choices"].as_array() else {
+            return Ok(Fed::Foreign);
         };
-        found.unwrap_or_else(|| {
-            self.calls.push(PartialCall::default());
-            self.calls.len() - 1
+        for choice in choices {
+            let index = choice["index"].as_u64().unwrap_or(0);
+            if *self.choice.get_or_insert(index) != index {
+                continue;
+            }
+            self.take(choice, show);
+            if let Some(word) = self.finish.as_deref().filter(|word| FAULT_WORDS.contains(word)) {
+                return Err(Value::String(format!("the server ended the reply with `{word}`")));
+            }
+        }
+        Ok(Fed::Good)
+    }
+
+    /// Has the server said why the reply is over?
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finish.is_some() || self.whole
+    }
+
+    /// The reply; `None` when it was cut: the stream ended and nothing said that it was over.
+    pub(crate) fn complete(mut self, ending: Ending, show: &mut dyn FnMut(Delta<'_>)) -> Option<Draft> {
+        if !self.is_finished() && ending == Ending::Unmarked {
+            return None;
+        }
+        if let Some(part) = self.parting.finish() {
+            self.say(part, show);
+        }
+        let word = self.finish.as_deref().unwrap_or_default();
+        let finish = if LENGTH_WORDS.contains(&word) {
+            Finish::Length
+        } else if FILTER_WORDS.contains(&word) {
+            Finish::Filtered
+        } else {
+            Finish::Done
+        };
+        Some(Draft {
+            text: self.text,
+            reasoning: self.reasoning,
+            details: self.details,
+            calls: self.calls.into_drafts(),
+            finish,
+            usage: self.usage,
         })
     }
+
+    fn take(&mut self, choice: &Value, show: &mut dyn FnMut(Delta<'_>)) {
+        if let Some(usage) = usage_of(choice) {
+            self.usage = Some(usage);
+        }
+        if choice["delta"].is_object() {
+            self.take_piece(&choice["delta"], show);
+        } else if choice["message"].is_object() && self.text.is_empty() && self.calls.is_empty() {
+            self.whole = true;
+            self.take_piece(&choice["message"], show);
+        }
+        if let Some(word) = choice["finish_reason"].as_str().filter(|word| !word.is_empty()) {
+            self.finish = Some(word.to_lowercase());
+        }
+    }
+
+    /// Takes a `delta`, or a `message`, which has the same fields.
+    fn take_piece(&mut self, piece: &Value, show: &mut dyn FnMut(Delta<'_>)) {
+        for key in REASONING_KEYS {
+            // Servers that send both fields send the same text in both.
+            let other = self.reasoning.as_ref().is_some_and(|(used, _)| *used != key);
+            if let Some(text) = piece[key].as_str().filter(|text| !text.is_empty() && !other) {
+                self.reason(key, text, show);
+            }
+        }
+        if let Some(details) = piece["reasoning_details"].as_array() {
+            self.details.extend(details.iter().cloned());
+        }
+        self.take_content(&piece["content"], show);
+        if let Some(refusal) = piece["refusal"].as_str() {
+            self.take_text(refusal, show);
+        }
+        match &piece["tool_calls"] {
+            Value::Array(calls) => self.calls.feed(calls),
+            call @ Value::Object(_) => self.calls.feed(std::slice::from_ref(call)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        if piece["function_call"].is_object() {
+            let call = serde_json::json!({"index": 0, "function": piece["function_call"]});
+            self.calls.feed(&[call]);
+        }
+    }
+
+    /// Takes a `content`: text, nothing, or a list of parts.
+    fn take_content(&mut self, content: &Value, show: &mut dyn FnMut(Delta<'_>)) {
+        match content {
+            Value::String(text) => self.take_text(text, show),
+            Value::Array(parts) => {
+                for part in parts {
+                    self.take_part(part, show);
+                }
+            }
+            part @ Value::Object(_) => self.take_part(part, show),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn take_part(&mut self, part: &Value, show: &mut dyn FnMut(Delta<'_>)) {
+        if let Some(text) = part.as_str().or_else(|| part["text"].as_str()).or_else(|| part["refusal"].as_str()) {
+            self.take_text(text, show);
+        }
+        match &part["thinking"] {
+            Value::String(text) => show_thought(text, show),
+            Value::Array(pieces) => {
+                for piece in pieces {
+                    show_thought(piece["text"].as_str().unwrap_or_default(), show);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+        }
+    }
+
+    fn take_text(&mut self, text: &str, show: &mut dyn FnMut(Delta<'_>)) {
+        for part in self.parting.feed(text) {
+            self.say(part, show);
+        }
+    }
+
+    fn say(&mut self, part: Part, show: &mut dyn FnMut(Delta<'_>)) {
+        match part {
+            Part::Said(text) => {
+                show(Delta::Text(&text));
+                self.text.push_str(&text);
+            }
+            Part::Thought(text) => show_thought(&text, show),
+        }
+    }
+
+    fn reason(&mut self, key: &'static str, text: &str, show: &mut dyn FnMut(Delta<'_>)) {
+        show(Delta::Reasoning(text));
+        self.reasoning.get_or_insert_with(|| (key, String::new())).1.push_str(text);
+    }
 }
 
-/// Has something of the arguments come, and not all?
-fn is_cut(arguments: &str) -> bool {
-    !arguments.trim().is_empty() && serde_json::from_str::<Value>(arguments).is_err()
+/// Thinking that stood within the content: shown, and never sent back.
+fn show_thought(text: &str, show: &mut dyn FnMut(Delta<'_>)) {
+    if !text.is_empty() {
+        show(Delta::Reasoning(text));
+    }
 }
 
-fn usage(value: &Value) -> Option<Usage> {
-    let count = |key: &str| value.get(key).and_then(Value::as_u64);
-    let cached = value.pointer("/prompt_tokens_details/cached_tokens").and_then(Value::as_u64);
+/// The error that a chunk carries, in any of the shapes servers use.
+fn error_of(chunk: &Value) -> Option<Value> {
+    let told = |error: &Value| match error {
+        Value::Null | Value::Bool(_) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Number(_) | Value::Array(_) => true,
+    };
+    if told(&chunk["error"]) {
+        return Some(chunk["error"].clone());
+    }
+    if let Some(choices) = chunk["choices"].as_array() {
+        return choices.iter().map(|choice| &choice["error"]).find(|error| told(error)).cloned();
+    }
+    let bare = chunk["message"].is_string()
+        && (chunk["object"] == "error" || told(&chunk["code"]) || told(&chunk["type"]) || told(&chunk["status"]));
+    (bare || told(&chunk["detail"])).then(|| chunk.clone())
+}
+
+/// The tokens that a chunk or a choice tells of.
+fn usage_of(value: &Value) -> Option<Usage> {
+    let usage = value["usage"].as_object()?;
+    let count = |key: &str| usage.get(key).and_then(Value::as_u64);
+    let cached = usage
+        .get("prompt_tokens_details")
+        .and_then(|details| details["cached_tokens"].as_u64())
+        .or_else(|| count("prompt_cache_hit_tokens"));
+    let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
+    if input.is_none() && output.is_none() {
+        return None;
+    }
     Some(Usage {
-        input_tokens: count("prompt_tokens")?,
-        output_tokens: count("completion_tokens").unwrap_or(0),
+        input_tokens: input.unwrap_or(0),
+        output_tokens: output.unwrap_or(0),
         cached_tokens: cached.unwrap_or(0),
     })
 }

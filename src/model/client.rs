@@ -1,118 +1,114 @@
-//! The only code that knows the HTTP library: one logical call, its tries, its limits, its stream.
+//! Asks a model server over HTTP: one call, its limits, its retries, and the stream of its answer.
+//!
+//! The only code that knows async-openai, reqwest and rustls. Knows nothing of agents' work or of what a reply leads to.
 
+mod attempt;
+mod cause;
+mod connection;
+mod endpoint;
+mod relay;
+mod wire;
+
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_openai::config::OpenAIConfig;
-use async_openai::error::OpenAIError;
-use async_openai::middleware::HttpRequestFactory;
-use async_openai::traits::RequestOptionsBuilder;
-use futures_util::StreamExt;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::accumulate::Accumulator;
-use super::failure::{self, Failure, Kind};
-use super::wire::{self, finish, plain_or_failure, take, transport_words};
+use self::connection::Connection;
+use self::endpoint::{Endpoint, authorization};
+use super::backoff::Backoff;
+use super::failure::{Again, Fault, Refusal, Site, judge};
+use super::history::Omit;
+use super::words::Words;
 use super::{Ask, AskError, Progress, Reply, Secret};
 
-/// How a server is reached, and how long anything may take.
-#[derive(Clone, Debug)]
+/// Words with which servers refuse a field, as against asking for it.
+const REFUSALS: [&str; 9] = [
+    "unsupported",
+    "not supported",
+    "not permitted",
+    "not allowed",
+    "unrecognized",
+    "unknown",
+    "unexpected",
+    "extra",
+    "invalid",
+];
+
+/// What a client is made of. It has no `Debug`: the address may have a password in it.
+#[derive(Clone)]
 pub struct ClientSettings {
-    /// With or without a trailing slash; a bare host gets `/v1`.
+    /// The address before `/chat/completions`; trailing slashes don't matter, `http://host:port` alone gets `/v1`.
     pub base_url: String,
-    /// `None` for servers that need none.
+    /// The key, if there is one; without it no `Authorization` is sent.
     pub api_key: Option<Secret>,
-    /// For the header.
+    /// Sent as `x-s15-session`.
     pub session: Uuid,
-    /// Tries after the first.
+    /// How often a call is tried again (so one more request than this).
     pub retries_max: u32,
-    /// The first retry waits up to this; each further one up to twice the one before.
+    /// The upper end of the first wait; it doubles with each retry.
     pub retry_base: Duration,
-    /// No retry waits longer, unless the server asks for it.
+    /// The upper end of every wait; what the server itself asks for is followed up to twice this.
     pub retry_wait_max: Duration,
-    /// For a connection.
+    /// Name, TCP and TLS together.
     pub connect_timeout: Duration,
-    /// For the first byte of an answer.
+    /// From the request until the first byte of the answer's body.
     pub first_byte_timeout: Duration,
-    /// Between two chunks.
+    /// Between two bytes of it.
     pub idle_timeout: Duration,
 }
 
-/// The way to one model server. Cheap to clone.
+/// A server to ask. Cheap to clone; all clones share connections and what was learnt about the server.
 #[derive(Clone)]
-pub struct Client {
-    inner: Arc<Inner>,
-}
+pub struct Client(Arc<Inner>);
 
 struct Inner {
-    http: reqwest::Client,
     settings: ClientSettings,
-    url: String,
-    config: OpenAIConfig,
-    stream_options_refused: AtomicBool,
+    endpoint: Endpoint,
+    connection: Connection,
+    /// The server refused `stream_options`.
+    no_stream_options: AtomicBool,
+    /// The server refused the thinking that it had sent itself.
+    no_reasoning: AtomicBool,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("url", &self.0.endpoint.shown).finish_non_exhaustive()
+    }
 }
 
 impl Client {
-    /// Prepares the way; nothing is sent.
+    /// Reads the settings; connects nowhere and loads nothing yet.
     ///
     /// # Errors
-    /// The URL is no http or https URL, or the platform's certificates can't be read.
-    pub fn new(mut settings: ClientSettings) -> Result<Self, String> {
-        let parsed = reqwest::Url::parse(settings.base_url.trim())
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| {
-                format!(
-                    "{:?} is no server's URL; OPENAI_BASE_URL looks like http://127.0.0.1:8080/v1",
-                    settings.base_url
-                )
-            })?;
-        let mut base = parsed.as_str().trim_end_matches('/').to_owned();
-        if matches!(parsed.path(), "" | "/") {
-            base.push_str("/v1");
-        }
-        let loopback = match parsed.host_str() {
-            Some("localhost" | "[::1]") => true,
-            Some(host) => host.starts_with("127."),
-            None => false,
-        };
-        let mut http = reqwest::Client::builder().connect_timeout(settings.connect_timeout).tcp_nodelay(true);
-        if loopback {
-            http = http.no_proxy();
-        }
-        if parsed.scheme() == "http" {
-            // Loading the platform's certificates is the most expensive part of starting; http needs none.
-            http = http.tls_certs_only(std::iter::empty());
-        }
-        // A second installation is refused, and that is fine: the first one stands.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let http = http.build().map_err(|error| format!("the HTTP client can't be made: {error}"))?;
-        let key = settings.api_key.as_ref().map_or("none", Secret::expose);
-        let config = OpenAIConfig::default().with_api_base(&base).with_api_key(key).with_org_id("").with_project_id("");
-        let url = format!("{base}/chat/completions");
-        settings.base_url = base;
-        Ok(Self {
-            inner: Arc::new(Inner { http, settings, url, config, stream_options_refused: AtomicBool::new(false) }),
-        })
+    /// A text that says what is wrong with the address or the key, and how to set it right.
+    pub fn new(settings: ClientSettings) -> Result<Self, String> {
+        let endpoint = Endpoint::parse(&settings.base_url)?;
+        let connection =
+            Connection::new(&endpoint, authorization(settings.api_key.as_ref())?, settings.connect_timeout);
+        Ok(Self(Arc::new(Inner {
+            settings,
+            endpoint,
+            connection,
+            no_stream_options: AtomicBool::new(false),
+            no_reasoning: AtomicBool::new(false),
+        })))
     }
 
-    /// The base URL as it is used.
+    /// The full URL that is asked, without any secret in it.
     #[must_use]
-    pub fn base_url(&self) -> &str {
-        &self.inner.settings.base_url
+    pub fn url(&self) -> &str {
+        &self.0.endpoint.shown
     }
 
-    #[cfg(test)]
-    pub(super) fn inner_settings(&self) -> ClientSettings {
-        self.inner.settings.clone()
-    }
-
-    /// One logical call, with its retries.
+    /// Asks, and tries again where that may help, until there is a reply, a clear failure, or a cancel.
+    ///
+    /// `progress` hears what happens meanwhile, in order. Cancelling closes the connection at once.
     ///
     /// # Errors
     /// [`AskError`].
@@ -122,157 +118,112 @@ impl Client {
         progress: &mut (dyn FnMut(Progress<'_>) + Send),
         cancel: &CancellationToken,
     ) -> Result<Reply, AskError> {
-        let settings = &self.inner.settings;
-        let mut partial = String::new();
-        let mut accepted = false;
-        let mut attempt = 0;
+        let mut show = Show { progress, accepted: false, text: String::new(), dirty: false };
+        match cancel.run_until_cancelled(self.tries(ask, &mut show)).await {
+            Some(outcome) => outcome,
+            None => Err(AskError::Cancelled { partial: show.text }),
+        }
+    }
+
+    async fn tries(&self, ask: &Ask<'_>, show: &mut Show<'_>) -> Result<Reply, AskError> {
+        let settings = &self.0.settings;
+        let backoff = Backoff { base: settings.retry_base, wait_max: settings.retry_wait_max };
+        let site = Site { url: &self.0.endpoint.shown, model: ask.model, key: settings.api_key.as_ref() };
+        let mut requests = 0;
+        let mut retries = 0;
         loop {
-            partial.clear();
-            let mut progress = |step: Progress<'_>| {
-                match &step {
-                    Progress::Accepted if std::mem::replace(&mut accepted, true) => return,
-                    Progress::Text(text) => partial.push_str(text),
-                    Progress::Accepted | Progress::Reasoning(_) | Progress::Void | Progress::Retry { .. } => {}
-                }
-                progress(step);
+            let omit = self.omit();
+            let fault = match self.attempt(ask, requests, omit, show).await {
+                Ok(reply) => return Ok(reply),
+                Err(fault) => fault,
             };
-            let tried = tokio::select! {
-                biased;
-                () = cancel.cancelled() => None,
-                tried = self.attempt(ask, attempt, &mut progress) => Some(tried),
-            };
-            let failure = match tried {
-                None => return Err(AskError::Cancelled { partial }),
-                Some(Ok(reply)) => return Ok(reply),
-                Some(Err(failure)) => failure,
-            };
-            progress(Progress::Void);
-            if failure.refuses_stream_options() && !self.inner.stream_options_refused.swap(true, Ordering::Relaxed) {
+            requests += 1;
+            show.void();
+            if self.learn(&fault, omit) {
                 continue;
             }
-            if !failure.is_transient() || attempt >= settings.retries_max {
-                let text = failure.message(&self.inner.url, ask.model, attempt + 1);
-                return Err(AskError::Failed { text: self.masked(&text), status: failure.status() });
-            }
-            attempt += 1;
-            let wait = failure.retry_after.unwrap_or_else(|| self.back_off(attempt));
-            let cause = self.masked(&failure.brief());
-            progress(Progress::Retry { cause: &cause, wait, attempt, attempts_max: settings.retries_max });
-            tokio::select! {
-                () = cancel.cancelled() => return Err(AskError::Cancelled { partial: String::new() }),
-                () = tokio::time::sleep(wait) => {}
-            }
-        }
-    }
-
-    /// One try.
-    async fn attempt(
-        &self,
-        ask: &Ask<'_>,
-        attempt: u32,
-        progress: &mut (dyn FnMut(Progress<'_>) + Send),
-    ) -> Result<Reply, Failure> {
-        let settings = &self.inner.settings;
-        let headers = self.headers(ask, attempt).map_err(Kind::Unsendable)?;
-        let done = Arc::new(AtomicBool::new(false));
-        let client = async_openai::Client::build(self.inner.http.clone(), self.inner.config.clone())
-            .with_http_service(self.service(Arc::clone(&done)));
-        let chat = client.chat();
-        let chat = chat.headers(headers);
-        let with_options = !self.inner.stream_options_refused.load(Ordering::Relaxed);
-        let body = ask.history.body(ask.model, ask.tools, with_options);
-        let first_byte = format!("no answer within {} s", settings.first_byte_timeout.as_secs_f32());
-        let opening = chat.create_stream_byot::<_, Value>(&body);
-        let opened =
-            timeout(settings.first_byte_timeout, opening).await.map_err(|_| Kind::TimedOut(first_byte.clone()))?;
-        let mut stream = match opened {
-            Ok(stream) => stream,
-            Err(error) => return plain_or_failure(error, progress),
-        };
-        let mut parts = Accumulator::default();
-        loop {
-            let (limit, what) = if parts.chunks == 0 {
-                (settings.first_byte_timeout, first_byte.clone())
-            } else {
-                (settings.idle_timeout, format!("nothing came for {} s", settings.idle_timeout.as_secs_f32()))
+            let failure = judge(&fault, site);
+            let wish = match failure.again {
+                Again::After(wish) if retries < settings.retries_max => wish,
+                Again::After(_) | Again::Never => {
+                    let text = if retries == 0 { failure.text } else { tried(&failure.text, retries + 1) };
+                    return Err(AskError::Failed { text, status: failure.status });
+                }
             };
-            let Some(chunk) = timeout(limit, stream.next()).await.map_err(|_| Kind::TimedOut(what))? else { break };
-            match chunk {
-                Ok(chunk) => take(&mut parts, &chunk, progress),
-                Err(OpenAIError::JSONDeserialize(_, data)) if data.trim() == "[DONE]" => {
-                    done.store(true, Ordering::Relaxed);
-                    break;
-                }
-                Err(OpenAIError::JSONDeserialize(_, data)) if parts.chunks == 0 => {
-                    return Err(Kind::NoAnswer(failure::bounded(&failure::page_text(&data))).into());
-                }
-                Err(OpenAIError::JSONDeserialize(_, data)) => {
-                    return Err(Kind::InStream(format!("a line that is no JSON: {}", failure::bounded(&data))).into());
-                }
-                Err(error) => return Err(Kind::Transport(transport_words(&error)).into()),
-            }
-            if parts.error.is_some() {
-                break;
-            }
+            retries += 1;
+            let wait = backoff.wait(retries, wish);
+            let (cause, attempts_max) = (failure.cause.as_str(), settings.retries_max);
+            (show.progress)(Progress::Retry { cause, wait, attempt: retries, attempts_max });
+            sleep(wait).await;
         }
-        finish(parts, done.load(Ordering::Relaxed), progress)
     }
 
-    fn headers(&self, ask: &Ask<'_>, attempt: u32) -> Result<HeaderMap, String> {
-        let mut headers = HeaderMap::new();
-        let mut put = |name: &'static str, value: String| {
-            HeaderValue::try_from(value)
-                .map(|value| headers.insert(name, value))
-                .map_err(|error| format!("header {name}: {error}"))
+    fn omit(&self) -> Omit {
+        Omit {
+            stream_options: self.0.no_stream_options.load(Ordering::Relaxed),
+            reasoning: self.0.no_reasoning.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Remembers an optional field that the server refused; `true` when the call can go out again without it.
+    fn learn(&self, fault: &Fault, sent: Omit) -> bool {
+        let Fault::Status(Refusal { status: 400 | 422, body, .. }) = fault else {
+            return false;
         };
-        put("x-s15-agent", ask.agent.to_string())?;
-        put("x-s15-session", self.inner.settings.session.to_string())?;
-        put("x-s15-call", ask.call.to_string())?;
-        put("x-s15-purpose", ask.purpose.word().to_owned())?;
-        if attempt > 0 {
-            put("x-s15-attempt", attempt.to_string())?;
+        if !sent.stream_options && body.contains("stream_options") {
+            self.0.no_stream_options.store(true, Ordering::Relaxed);
+            return true;
         }
-        Ok(headers)
+        let words = Words::of_body(body);
+        if !sent.reasoning && words.mention(&["reasoning"]) && words.mention(&REFUSALS) {
+            self.0.no_reasoning.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+}
+
+/// The message with the number of requests in its first line.
+fn tried(text: &str, times: u32) -> String {
+    match text.split_once('\n') {
+        Some((what, advice)) => format!("{what} (tried {times} times)\n{advice}"),
+        None => format!("{text} (tried {times} times)"),
+    }
+}
+
+/// What whoever asked has been told.
+struct Show<'p> {
+    progress: &'p mut (dyn FnMut(Progress<'_>) + Send),
+    accepted: bool,
+    /// The text of the present try.
+    text: String,
+    /// Was anything of it shown?
+    dirty: bool,
+}
+
+impl Show<'_> {
+    fn accepted(&mut self) {
+        if !self.accepted {
+            self.accepted = true;
+            (self.progress)(Progress::Accepted);
+        }
     }
 
-    /// Carries a request out. The only place where status, headers and the raw body of a refusal are all to be seen.
-    fn service(
-        &self,
-        done: Arc<AtomicBool>,
-    ) -> impl tower::Service<
-        HttpRequestFactory,
-        Response = reqwest::Response,
-        Error = OpenAIError,
-        Future = impl Future<Output = Result<reqwest::Response, OpenAIError>> + Send + 'static,
-    > + Clone
-    + Send
-    + Sync
-    + 'static {
-        let http = self.inner.http.clone();
-        let has_key = self.inner.settings.api_key.is_some();
-        tower::service_fn(move |factory: HttpRequestFactory| {
-            let (http, done) = (http.clone(), Arc::clone(&done));
-            async move {
-                let mut request = factory.build().await?;
-                if !has_key {
-                    request.headers_mut().remove(AUTHORIZATION);
-                }
-                let answer = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-                wire::sorted(answer, done).await
-            }
-        })
+    fn text(&mut self, text: &str) {
+        self.dirty = true;
+        self.text.push_str(text);
+        (self.progress)(Progress::Text(text));
     }
 
-    /// Exponential with full jitter.
-    fn back_off(&self, attempt: u32) -> Duration {
-        let settings = &self.inner.settings;
-        let ceiling =
-            settings.retry_base.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(settings.retry_wait_max);
-        let random = u32::try_from(Uuid::new_v4().as_u128() & 0xffff).unwrap_or(0);
-        ceiling * random / 0xffff
+    fn reasoning(&mut self, text: &str) {
+        self.dirty = true;
+        (self.progress)(Progress::Reasoning(text));
     }
 
-    fn masked(&self, text: &str) -> String {
-        self.inner.settings.api_key.as_ref().map_or_else(|| text.to_owned(), |key| key.masked(text))
+    fn void(&mut self) {
+        self.text.clear();
+        if std::mem::take(&mut self.dirty) {
+            (self.progress)(Progress::Void);
+        }
     }
 }

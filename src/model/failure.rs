@@ -1,187 +1,272 @@
-//! What went wrong with a call, whether another try can mend it, and the words for it. Pure.
+//! What each way of failing means: whether the call is tried again, what the user reads, and what to do about it.
+//!
+//! Knows nothing of the HTTP library or of how long to wait.
 
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longest excerpt of a server's own words, in characters.
-const WORDS_CHARS_MAX: usize = 300;
-/// Longest wait that a server's `Retry-After` can ask for.
-pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+use super::secret::Secret;
+use super::words::{html_title, one_line, shortened};
 
-/// A failed try.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) kind: Kind,
-    /// What the server asked to wait.
-    pub(super) retry_after: Option<Duration>,
+/// Why there was no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unreachable {
+    /// Nobody listens there.
+    Refused,
+    /// The host's name means nothing.
+    Name,
+    /// The certificate isn't trusted, or is for another name or time.
+    Certificate,
+    /// The server doesn't speak TLS there.
+    NotTls,
+    /// The time for it ran out.
+    Timeout,
+    /// Something else.
+    Other,
 }
 
-#[derive(Debug)]
-pub(super) enum Kind {
-    /// The server answered with a status that is no success.
-    Status { status: u16, words: String, code: String },
-    /// No connection, or it broke.
-    Transport(String),
-    /// A limit of ours ran out; the text says which.
-    TimedOut(String),
-    /// The stream ended before the reply did.
-    Cut,
-    /// The server reported an error in the middle of a stream.
-    InStream(String),
-    /// What came is no answer of a model server.
-    NoAnswer(String),
-    /// The request could not be built.
-    Unsendable(String),
+/// What came instead of an answer, with status 200.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// A page.
+    Html,
+    /// JSON that is neither a reply nor an error.
+    Json,
+    /// Text.
+    Text,
 }
 
-impl From<Kind> for Failure {
-    fn from(kind: Kind) -> Self {
-        Self { kind, retry_after: None }
+/// An answer whose status is not success.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    /// The status' usual name; empty when it has none.
+    pub(crate) reason: &'static str,
+    pub(crate) body: String,
+    /// Where it redirects to.
+    pub(crate) location: Option<String>,
+    /// How long the server wants to be left alone.
+    pub(crate) wish: Option<Duration>,
+}
+
+/// One way in which one try failed.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// No request can be made at all.
+    Setup(String),
+    /// No connection.
+    Unreachable { how: Unreachable, detail: String },
+    /// The connection broke before an answer began.
+    Lost { detail: String },
+    /// No first byte within the limit.
+    FirstByte { limit: Duration },
+    /// No further byte within the limit.
+    Idle { limit: Duration },
+    /// The answer ended before it was complete.
+    Cut { detail: String },
+    /// More bytes than any reply may have.
+    TooLong { bytes_max: usize },
+    /// A status other than success.
+    Status(Refusal),
+    /// An error in place of a reply, or in the middle of one.
+    Told(Value),
+    /// Something that is no reply.
+    Foreign { what: Foreign, sample: String },
+    /// Nothing but a filter's word.
+    Filtered,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
     }
 }
 
-impl Failure {
-    pub(super) fn status(&self) -> Option<u16> {
-        match self.kind {
-            Kind::Status { status, .. } => Some(status),
-            Kind::Transport(_)
-            | Kind::TimedOut(_)
-            | Kind::Cut
-            | Kind::InStream(_)
-            | Kind::NoAnswer(_)
-            | Kind::Unsendable(_) => None,
+impl std::error::Error for Fault {}
+
+/// May the call be tried again?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It would fail in the same way.
+    Never,
+    /// After a wait, the server's own wish if it has one.
+    After(Option<Duration>),
+}
+
+/// What is known about the call that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site<'a> {
+    /// The full URL asked, without any password.
+    pub(crate) url: &'a str,
+    pub(crate) model: &'a str,
+    pub(crate) key: Option<&'a Secret>,
+}
+
+/// A failure, judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// A few words for the line that announces a retry.
+    pub(crate) cause: String,
+    /// The whole message.
+    pub(crate) text: String,
+    pub(crate) status: Option<u16>,
+    pub(crate) again: Again,
+}
+
+impl Foreign {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Html => "HTML",
+            Self::Json => "JSON that is no reply",
+            Self::Text => "plain text",
         }
     }
+}
 
-    /// Can another try mend it?
-    pub(super) fn is_transient(&self) -> bool {
-        match &self.kind {
-            Kind::Status { status, code, .. } => {
-                matches!(status, 408 | 409 | 425 | 429 | 500..=599) && code != "insufficient_quota"
-            }
-            Kind::Transport(_) | Kind::TimedOut(_) | Kind::Cut | Kind::InStream(_) => true,
-            Kind::NoAnswer(_) | Kind::Unsendable(_) => false,
+impl Site<'_> {
+    /// A text from outside as it may be shown: the key masked, in one line, shortened.
+    fn say(self, text: &str) -> String {
+        shortened(&one_line(&self.mask(text)))
+    }
+
+    /// Before any cut: half a key is a leak, too.
+    fn mask(self, text: &str) -> String {
+        self.key.map_or_else(|| text.to_owned(), |key| key.mask(text))
+    }
+}
+
+const BASE_URL_ADVICE: &str =
+    "Check OPENAI_BASE_URL: it is the address before /chat/completions and most often ends in /v1.";
+const SLOW_ADVICE: &str = "Is the server overloaded, or still loading the model? Try again, or raise the time limits.";
+
+/// Judges one failed try.
+pub(crate) fn judge(fault: &Fault, site: Site<'_>) -> Failure {
+    match fault {
+        Fault::Status(refusal) => return refusal::judge_status(refusal, site),
+        Fault::Told(error) => return refusal::judge_told(error, site),
+        Fault::Setup(_)
+        | Fault::Unreachable { .. }
+        | Fault::Lost { .. }
+        | Fault::FirstByte { .. }
+        | Fault::Idle { .. }
+        | Fault::Cut { .. }
+        | Fault::TooLong { .. }
+        | Fault::Foreign { .. }
+        | Fault::Filtered => {}
+    }
+    let text = format!("{}\n{}", what(fault, site), advice(fault));
+    Failure { cause: cause(fault, site), text, status: None, again: again(fault) }
+}
+
+/// What happened, in one line.
+fn what(fault: &Fault, site: Site<'_>) -> String {
+    let url = site.url;
+    match fault {
+        Fault::Setup(detail) => format!("{url} can't be asked: {}", site.say(detail)),
+        Fault::Unreachable { detail, .. } => {
+            format!("no connection to {url}: {}", site.say(detail))
+        }
+        Fault::Lost { detail } => {
+            format!("the connection to {url} broke before an answer came: {}", site.say(detail))
+        }
+        Fault::FirstByte { limit } => format!("{url} gave no answer within {}", span(*limit)),
+        Fault::Idle { limit } => {
+            format!("{url} fell silent for {} in the middle of its answer", span(*limit))
+        }
+        Fault::Cut { detail } => {
+            format!("the answer of {url} was cut off before its end{}", aside(&site.say(detail)))
+        }
+        Fault::TooLong { bytes_max } => {
+            format!("the answer of {url} is longer than {} MiB", bytes_max / 1024 / 1024)
+        }
+        Fault::Foreign { what, sample } => {
+            let shown = match what {
+                Foreign::Html => html_title(sample),
+                Foreign::Json | Foreign::Text => sample.clone(),
+            };
+            let aside = aside(&site.say(&shown));
+            format!("the server at {url} answered with {}, not with a model's reply{aside}", what.word())
+        }
+        Fault::Filtered => format!("the content filter of {url} held the reply back"),
+        Fault::Status(_) | Fault::Told(_) => String::new(),
+    }
+}
+
+/// The same in a few words.
+fn cause(fault: &Fault, site: Site<'_>) -> String {
+    match fault {
+        Fault::Setup(detail) => site.say(detail),
+        Fault::Unreachable { detail, .. } => format!("no connection{}", aside(&site.say(detail))),
+        Fault::Lost { .. } => "connection lost".to_owned(),
+        Fault::FirstByte { limit } => format!("no answer within {}", span(*limit)),
+        Fault::Idle { limit } => format!("silent for {}", span(*limit)),
+        Fault::Cut { .. } => "the reply was cut off".to_owned(),
+        Fault::TooLong { .. } => "the reply is too long".to_owned(),
+        Fault::Foreign { what, .. } => format!("answered with {}", what.word()),
+        Fault::Filtered => "held back by a filter".to_owned(),
+        Fault::Status(_) | Fault::Told(_) => String::new(),
+    }
+}
+
+fn advice(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Setup(_) => "Check OPENAI_BASE_URL, and the system's certificates.",
+        Fault::Unreachable { how, .. } => unreachable_advice(*how),
+        Fault::Lost { .. } => "Is the server still running? Try again.",
+        Fault::FirstByte { .. } | Fault::Idle { .. } => SLOW_ADVICE,
+        Fault::Cut { .. } => "The server, or something on the way to it, ends connections early: try again.",
+        Fault::TooLong { .. } => "Ask for less at once, or use another model.",
+        Fault::Foreign { .. } => BASE_URL_ADVICE,
+        Fault::Filtered => "Say it in other words, or use another model.",
+        Fault::Status(_) | Fault::Told(_) => "",
+    }
+}
+
+fn again(fault: &Fault) -> Again {
+    match fault {
+        Fault::Unreachable { how: Unreachable::Certificate | Unreachable::NotTls, .. }
+        | Fault::Setup(_)
+        | Fault::TooLong { .. }
+        | Fault::Foreign { .. }
+        | Fault::Filtered
+        | Fault::Status(_)
+        | Fault::Told(_) => Again::Never,
+        Fault::Unreachable { .. }
+        | Fault::Lost { .. }
+        | Fault::FirstByte { .. }
+        | Fault::Idle { .. }
+        | Fault::Cut { .. } => Again::After(None),
+    }
+}
+
+fn unreachable_advice(how: Unreachable) -> &'static str {
+    match how {
+        Unreachable::Refused => "Is the server running? Start it, or set OPENAI_BASE_URL to where it is.",
+        Unreachable::Name => "Check the host's name in OPENAI_BASE_URL, and the network.",
+        Unreachable::Certificate => {
+            "Its certificate is not trusted here: check the clock and the name, or add its authority to the system's store or SSL_CERT_FILE."
+        }
+        Unreachable::NotTls => {
+            "The server doesn't speak TLS there: set OPENAI_BASE_URL to an address that begins with http://."
+        }
+        Unreachable::Timeout | Unreachable::Other => {
+            "Check OPENAI_BASE_URL, the network, and the proxy settings if there are any."
         }
     }
-
-    /// The server refused the field `stream_options`.
-    pub(super) fn refuses_stream_options(&self) -> bool {
-        matches!(&self.kind, Kind::Status { status: 400 | 422, words, .. } if words.contains("stream_options"))
-    }
-
-    /// A few words, for a line about a retry.
-    pub(super) fn brief(&self) -> String {
-        match &self.kind {
-            Kind::Status { status: 429, .. } => "rate limited (429)".to_owned(),
-            Kind::Status { status, .. } => format!("server error {status}"),
-            Kind::Transport(words) => words.clone(),
-            Kind::TimedOut(what) => what.clone(),
-            Kind::Cut => "the reply was cut off".to_owned(),
-            Kind::InStream(words) => format!("the server reported: {words}"),
-            Kind::NoAnswer(words) | Kind::Unsendable(words) => words.clone(),
-        }
-    }
-
-    /// One clear message: what, where, the server's own words, what to do.
-    pub(super) fn message(&self, url: &str, model: &str, tries: u32) -> String {
-        let after = if tries > 1 { format!(" (after {tries} tries)") } else { String::new() };
-        match &self.kind {
-            Kind::Status { status, words, code } => {
-                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-                format!("{url} answered {status}{words}{after}\n{}", advice(*status, code, model))
-            }
-            Kind::Transport(words) => {
-                format!("{url} can't be reached: {words}{after}\nIs the server running, and is OPENAI_BASE_URL right?")
-            }
-            Kind::TimedOut(what) => format!("{url}: {what}{after}\nThe server may be overloaded; try again"),
-            Kind::Cut => format!("{url}: the reply was cut off before its end{after}\nTry again"),
-            Kind::InStream(words) => {
-                format!("{url} reported an error in the middle of its reply: {words}{after}\nTry again")
-            }
-            Kind::NoAnswer(what) => {
-                format!(
-                    "{url} gave no chat-completions answer: {what}{after}\nCheck OPENAI_BASE_URL; it usually ends in /v1"
-                )
-            }
-            Kind::Unsendable(what) => {
-                format!("{url}: the request can't be sent: {what}\nCheck OPENAI_BASE_URL and OPENAI_API_KEY")
-            }
-        }
-    }
 }
 
-fn advice(status: u16, code: &str, model: &str) -> String {
-    match (status, code) {
-        (401 | 403, _) => "Check OPENAI_API_KEY (and that it belongs to this server)".to_owned(),
-        (_, "model_not_found") => model_advice(model),
-        (404, _) => format!(
-            "Check OPENAI_BASE_URL (it usually ends in /v1) and the model name {model:?} (--model, OPENAI_MODEL)"
-        ),
-        (400 | 422, _) => format!("The server refused the request for model {model:?}; its words say why"),
-        (413, _) => "The conversation is too long for this server".to_owned(),
-        (_, "insufficient_quota") => "The account has no credit left; see the provider's billing page".to_owned(),
-        (429, _) => "The server limits the rate; wait a little and try again".to_owned(),
-        _ => "The server has a problem of its own; try again later".to_owned(),
-    }
+/// ` (text)`, or nothing.
+fn aside(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" ({text})") }
 }
 
-fn model_advice(model: &str) -> String {
-    format!("The server has no model {model:?}; name one it has with --model or OPENAI_MODEL")
-}
-
-/// The failure that an answer without success is.
-pub(super) fn of_answer(status: u16, retry_after: Option<&str>, body: &str) -> Failure {
-    let (words, code) = server_words(body);
-    Failure { kind: Kind::Status { status, words, code }, retry_after: retry_after.and_then(parse_retry_after) }
-}
-
-/// The server's own words and its error code, out of any of the shapes in which servers put them.
-fn server_words(body: &str) -> (String, String) {
-    let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-    let first = parsed.as_array().and_then(|list| list.first()).unwrap_or(&parsed);
-    let error = first.get("error").unwrap_or(first);
-    error_words(error).unwrap_or_else(|| (bounded(&page_text(body)), String::new()))
-}
-
-/// The words and code of an error object, or of an error that is just a text.
-pub(super) fn error_words(error: &Value) -> Option<(String, String)> {
-    if let Some(text) = error.as_str() {
-        return Some((bounded(text), String::new()));
-    }
-    let message = error.get("message").or_else(|| error.get("detail"))?;
-    let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
-    let code = error.get("code").or_else(|| error.get("type")).and_then(Value::as_str).unwrap_or_default();
-    Some((bounded(&message), code.to_owned()))
-}
-
-/// What a page that is no JSON says: its title, or its text.
-pub(super) fn page_text(body: &str) -> String {
-    let lower = body.to_ascii_lowercase();
-    let title = lower.find("<title>").and_then(|from| {
-        let from = from + "<title>".len();
-        lower[from..].find("</title>").map(|to| body[from..from + to].trim().to_owned())
-    });
-    title.unwrap_or_else(|| body.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-pub(super) fn bounded(text: &str) -> String {
-    let mut words: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WORDS_CHARS_MAX).collect();
-    if text.chars().nth(WORDS_CHARS_MAX).is_some() {
-        words.push('…');
-    }
-    words
-}
-
-/// `Retry-After` as seconds or as an HTTP date, bounded.
-fn parse_retry_after(text: &str) -> Option<Duration> {
-    let seconds = match text.trim().parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => seconds,
-        Ok(_) => return None,
-        Err(_) => {
-            let at = jiff::fmt::rfc2822::parse(text.trim()).ok()?.timestamp();
-            (at.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64
-        }
-    };
-    Some(Duration::from_secs_f64(seconds.min(RETRY_AFTER_MAX.as_secs_f64())))
+/// `1.5 s`, `60 s`.
+fn span(time: Duration) -> String {
+    if time.subsec_millis() == 0 { format!("{} s", time.as_secs()) } else { format!("{:.1} s", time.as_secs_f64()) }
 }

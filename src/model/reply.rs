@@ -1,123 +1,178 @@
-//! From what a server sent to what may stand in a history: well-formed for the strictest server, whatever came. Pure.
+//! Makes of whatever came a reply whose message any strict server accepts back.
+//!
+//! Knows nothing of which tools exist: it only sees to it that the tool layer gets a name and arguments, or is told what was wrong.
 
-use std::collections::HashSet;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
-use crate::event::Usage;
+use super::accumulate::{Draft, DraftCall, Finish};
+use super::history::History;
+use super::{CallSlot, Reply};
 
-use super::accumulate::{Accumulator, PartialCall};
+/// Stands in the history for a name that no server would accept.
+const INVALID_TOOL: &str = "invalid_tool";
 
-/// The name that stands in the history for one that no server would accept.
-const UNNAMED_TOOL: &str = "unnamed_tool";
-/// What stands in the history for a reply without a word.
-const EMPTY_REPLY: &str = "(no reply)";
+/// Longest function name that servers accept, in bytes.
+const NAME_BYTES_MAX: usize = 64;
 
-/// A model's reply.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    /// The assistant message as it goes into the history.
-    pub message: Value,
-    /// Its text; may be empty.
-    pub text: String,
-    /// Its calls, in order, one for each in `message`.
-    pub calls: Vec<CallSlot>,
-    /// As the server gave it.
-    pub usage: Option<Usage>,
-}
+/// How much of broken arguments the model is shown around the fault, in characters each side.
+const EXCERPT_CHARS: usize = 30;
 
-/// One call of a reply.
-#[derive(Clone, Debug)]
-pub struct CallSlot {
-    /// Unique in its message.
-    pub id: String,
-    /// As it stands in the history.
-    pub name: String,
-    /// The arguments, or what is wrong with them, for the model.
-    pub arguments: Result<Map<String, Value>, String>,
-}
-
-impl Reply {
-    pub(super) fn build(parts: Accumulator) -> Self {
-        let cut = parts.finish.as_deref() == Some("length");
-        let mut ids = HashSet::new();
-        let mut calls = Vec::new();
-        let mut raw_calls = Vec::new();
-        let last = parts.calls.len().saturating_sub(1);
-        for (index, call) in parts.calls.into_iter().enumerate() {
-            let (slot, raw) = build_call(call, cut && index == last, &mut ids);
-            calls.push(slot);
-            raw_calls.push(raw);
-        }
-        let mut message = Map::new();
-        message.insert("role".to_owned(), "assistant".into());
-        let content = match (parts.text.is_empty(), raw_calls.is_empty()) {
-            (false, _) => Value::String(parts.text.clone()),
-            (true, false) => Value::Null,
-            (true, true) => EMPTY_REPLY.into(),
-        };
-        message.insert("content".to_owned(), content);
-        if let (Some(field), false) = (parts.reasoning_field, raw_calls.is_empty()) {
-            // Servers whose models think between calls refuse a history without the thought.
-            message.insert(field.to_owned(), parts.reasoning.into());
-        }
-        if !raw_calls.is_empty() {
-            message.insert("tool_calls".to_owned(), Value::Array(raw_calls));
-        }
-        Self { message: Value::Object(message), text: parts.text, calls, usage: parts.usage }
+/// Builds the reply. `history` is the conversation it answers: ids that are made up here are new to it.
+pub(super) fn from_draft(draft: Draft, history: &History) -> Reply {
+    let Draft { text, reasoning, details, calls: drafts, finish, usage } = draft;
+    let mut ids: Vec<String> = Vec::new();
+    let mut calls = Vec::new();
+    let mut replayed = Vec::new();
+    let last = drafts.len().saturating_sub(1);
+    for (at, call) in drafts.into_iter().enumerate() {
+        let id = distinct_id(&call.id, &ids, history);
+        ids.push(id.clone());
+        let half = finish == Finish::Length && at == last;
+        let (sent_back, arguments) = read_arguments(&call.arguments, half);
+        let (name, legal) = read_name(&call.name);
+        replayed.push(replay(&id, &legal, sent_back, call));
+        calls.push(CallSlot { id, name, arguments });
     }
-}
-
-fn build_call(call: PartialCall, cut: bool, ids: &mut HashSet<String>) -> (CallSlot, Value) {
-    let id = if call.id.trim().is_empty() || !ids.insert(call.id.clone()) {
-        let made = format!("call_{}", Uuid::new_v4().simple());
-        ids.insert(made.clone());
-        made
-    } else {
-        call.id
-    };
-    let legal = !call.name.is_empty()
-        && call.name.len() <= 64
-        && call.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    let name = if legal { call.name } else { UNNAMED_TOOL.to_owned() };
-    let arguments = parse_arguments(&call.arguments, cut);
-    let replayed = match &arguments {
-        Ok(arguments) => Value::Object(arguments.clone()).to_string(),
-        Err(_) => "{}".to_owned(),
-    };
-    let mut raw = json!({"id": id, "type": "function", "function": {"name": name, "arguments": replayed}});
-    if let Value::Object(raw) = &mut raw {
-        raw.extend(call.extra);
+    let content = if text.trim().is_empty() { Value::Null } else { Value::String(text.clone()) };
+    let mut message = Map::new();
+    message.insert("role".to_owned(), json!("assistant"));
+    message.insert("content".to_owned(), content);
+    if !replayed.is_empty() {
+        // Thinking goes back with calls alone: there servers ask for it, elsewhere some refuse it.
+        if let Some((key, thought)) = reasoning {
+            message.insert(key.to_owned(), Value::String(thought));
+        }
+        if !details.is_empty() {
+            message.insert("reasoning_details".to_owned(), Value::Array(joined(details)));
+        }
+        message.insert("tool_calls".to_owned(), Value::Array(replayed));
     }
-    (CallSlot { id, name, arguments }, raw)
+    Reply { message: Value::Object(message), text, calls, usage, cut_off: finish == Finish::Length }
 }
 
-fn parse_arguments(text: &str, cut: bool) -> Result<Map<String, Value>, String> {
-    if text.trim().is_empty() {
-        return if cut { Err(cut_text()) } else { Ok(Map::new()) };
+/// One call as it goes back, with what the server put into it besides.
+fn replay(id: &str, name: &str, arguments: String, call: DraftCall) -> Value {
+    let mut function = Map::new();
+    function.insert("name".to_owned(), json!(name));
+    function.insert("arguments".to_owned(), Value::String(arguments));
+    function.extend(call.function_extra);
+    let mut whole = Map::new();
+    whole.insert("id".to_owned(), json!(id));
+    whole.insert("type".to_owned(), json!("function"));
+    whole.insert("function".to_owned(), Value::Object(function));
+    whole.extend(call.extra);
+    Value::Object(whole)
+}
+
+/// The id as it came; one of our own where it's empty or already taken in this message.
+fn distinct_id(id: &str, taken: &[String], history: &History) -> String {
+    if !id.is_empty() && !taken.iter().any(|other| other == id) {
+        return id.to_owned();
+    }
+    // Nine letters and digits: the one form that the strictest servers accept, too.
+    let first = history.messages().len() * 100 + taken.len();
+    (first..)
+        .map(|number| format!("s{number:08}"))
+        .find(|made| !history.has_call(made) && !taken.contains(made))
+        .unwrap_or_default()
+}
+
+/// The name for the tool layer, and the one for the history.
+fn read_name(written: &str) -> (String, String) {
+    // Some models leak their own mark-up or a namespace into the name.
+    let bare = written.split("<|").next().unwrap_or_default().trim();
+    let bare = bare.strip_prefix("functions.").unwrap_or(bare);
+    let is_legal = !bare.is_empty()
+        && bare.len() <= NAME_BYTES_MAX
+        && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if is_legal {
+        return (bare.to_owned(), bare.to_owned());
+    }
+    let shown: String = bare.chars().map(|c| if c.is_control() { ' ' } else { c }).take(NAME_BYTES_MAX).collect();
+    let shown = if shown.trim().is_empty() { INVALID_TOOL.to_owned() } else { shown };
+    (shown, INVALID_TOOL.to_owned())
+}
+
+/// The arguments as they go back (always a JSON object in a string), and as the tool gets them.
+/// `half`: the reply ended at its length limit within this call.
+fn read_arguments(written: &str, half: bool) -> (String, Result<Map<String, Value>, String>) {
+    let text = written.trim();
+    let none = "{}".to_owned();
+    if half && (text.is_empty() || serde_json::from_str::<Value>(text).is_err()) {
+        let told = "error: this call was cut off: the reply reached its length limit before the arguments were complete. \
+                    Nothing was run. Do it again in smaller pieces.";
+        return (none, Err(told.to_owned()));
+    }
+    if text.is_empty() || text == "null" {
+        return (none, Ok(Map::new()));
     }
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        // Encoded twice: an object inside a string.
-        Ok(Value::String(inner)) => match serde_json::from_str::<Value>(&inner) {
-            Ok(Value::Object(arguments)) => Ok(arguments),
-            Ok(_) | Err(_) => Err(not_an_object()),
+        Ok(Value::Object(map)) => (text.to_owned(), Ok(map)),
+        Ok(Value::String(inner)) => match serde_json::from_str::<Map<String, Value>>(&inner) {
+            Ok(map) => (inner, Ok(map)),
+            Err(_) => (none, Err(not_an_object("a string"))),
         },
-        Ok(_) => Err(not_an_object()),
-        Err(_) if cut => Err(cut_text()),
-        Err(error) => {
-            let excerpt: String = text.chars().take(120).collect();
-            Err(format!("the arguments were not valid JSON ({error}): {excerpt}. Call again with valid JSON"))
-        }
+        Ok(Value::Array(_)) => (none, Err(not_an_object("an array"))),
+        Ok(Value::Number(_)) => (none, Err(not_an_object("a number"))),
+        Ok(Value::Bool(_)) => (none, Err(not_an_object("true or false"))),
+        Ok(Value::Null) => (none, Ok(Map::new())),
+        Err(error) => (none, Err(not_json(text, &error))),
     }
 }
 
-fn not_an_object() -> String {
-    "the arguments were not valid: a JSON object is needed. Call again".to_owned()
+fn not_an_object(what: &str) -> String {
+    format!(
+        "error: the arguments of this call must be one JSON object, and were {what}. Nothing was run. \
+         Send the call again with an object."
+    )
 }
 
-fn cut_text() -> String {
-    "the reply was cut off at its length limit in the middle of this call, which was not run. Call again with less in one call"
-        .to_owned()
+fn not_json(text: &str, error: &serde_json::Error) -> String {
+    format!(
+        "error: the arguments of this call were not valid JSON: {error}, near `{}`. Nothing was run. \
+         Send the call again with one JSON object; quotes, backslashes and line ends within a text must be escaped.",
+        excerpt(text, error.line(), error.column())
+    )
+}
+
+/// The text around a place that `serde_json` names (lines from 1, columns in bytes from 1).
+fn excerpt(text: &str, line: usize, column: usize) -> String {
+    let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let mut at = (before + column).min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let left: String = text[..at].chars().rev().take(EXCERPT_CHARS).collect();
+    let left: String = left.chars().rev().collect();
+    let right: String = text[at..].chars().take(EXCERPT_CHARS).collect();
+    format!("{left}{right}").replace('\n', "\\n")
+}
+
+/// Details of thinking that came in pieces, put together where two neighbours are of one piece.
+fn joined(details: Vec<Value>) -> Vec<Value> {
+    let mut whole: Vec<Value> = Vec::new();
+    for detail in details {
+        match whole.last_mut() {
+            Some(last)
+                if !last["index"].is_null() && last["index"] == detail["index"] && last["type"] == detail["type"] =>
+            {
+                for (key, value) in detail.as_object().into_iter().flatten() {
+                    match (&mut last[key.as_str()], value) {
+                        (_, Value::Null) => {}
+                        (Value::String(text), Value::String(more))
+                            if ["text", "summary", "data"].contains(&key.as_str()) =>
+                        {
+                            text.push_str(more);
+                        }
+                        (place, value) => *place = value.clone(),
+                    }
+                }
+            }
+            Some(_) | None => whole.push(detail),
+        }
+    }
+    whole
 }

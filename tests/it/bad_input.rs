@@ -129,6 +129,25 @@ fn a_second_run_in_a_workspace_is_told_who_and_since_when() {
 }
 
 #[test]
+fn i1_two_runs_with_different_state_folders_do_not_share_mailboxes() {
+    let bench = Bench::new(PLAIN).file(".mailboxes/.locks/x", "");
+    let mut first = bench.command(&[]).stdin(std::process::Stdio::piped()).spawn().expect("the program starts");
+    let lock = bench.path(".mailboxes/.locks/run.lock");
+    wait_for("its hold", || lock.exists().then_some(()));
+    wait_for("its lock", || {
+        let held = std::fs::File::options().write(true).open(&lock).ok()?;
+        held.try_lock().is_err().then_some(())
+    });
+    let other = bench.path("../home/other-state");
+    let output = bench.command(&["-p", "hi"]).env("S15_STATE_DIR", other).output().expect("the program runs");
+    let text = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("another s15 reads these mailboxes"), "{text}");
+    first.kill().expect("it can be killed");
+    first.wait().expect("it ends");
+}
+
+#[test]
 fn i8_a_bad_mailbox_line_is_set_aside_and_the_rest_delivered() {
     let bench = Bench::new(PLAIN)
         .file(".mailboxes/lead.jsonl", "{\"from\":\"job\", oops\n\n[1]\n{\"from\":\"job\",\"content\":\"AFTER\"}\n");
@@ -143,7 +162,7 @@ fn i8_a_bad_mailbox_line_is_set_aside_and_the_rest_delivered() {
         "the good line arrived: {:?}",
         bench.requests().iter().map(last_text).collect::<Vec<_>>()
     );
-    assert!(run.stderr.contains("lead.jsonl: 2 lines"), "{}", run.stderr);
+    assert!(run.stderr.contains("2 lines of lead.jsonl set aside"), "{}", run.stderr);
     let kept = bench.read(".mailboxes/.quarantine/lead.jsonl").expect("the bad lines are kept");
     assert!(kept.contains("oops") && kept.lines().count() == 2, "{kept}");
 }

@@ -253,7 +253,7 @@ fn i7_bare_idle_notices_cost_no_call() {
     let bench = Bench::new(&scenario(&[("alice", false)], "")).file(".mailboxes/lead.jsonl", &notices);
     let run = bench.run(&[], "");
     assert_eq!((run.code, bench.requests().len()), (Some(0), 0), "{}", run.stdout);
-    assert_eq!(run.stdout.matches("(idle_notification, outside mail)").count(), 5, "they are shown");
+    assert_eq!(run.stdout.matches("outside: alice → lead (idle_notification)").count(), 5, "they are shown");
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn i6_a_panic_ends_one_teammate_with_an_error_and_harms_nobody_else() {
     let bench = Bench::new(&scenario(&[("alice", false), ("bob", false)], "")).env("S15_TEST_PANIC", "alice");
     let run = bench.run(&[], "team\nyes\nstill there?\n");
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(run.stdout.contains("[teammate] alice failed (internal fault: a fault on purpose)"), "{}", run.stdout);
+    assert!(run.stdout.contains("[teammate] alice failed: internal fault: a fault on purpose"), "{}", run.stdout);
     let lead = bench.requests_of("lead");
     let texts = user_texts(lead.last().expect("the lead goes on"));
     let told = texts.iter().filter(|text| text.contains("[error] alice: internal fault: a fault on purpose")).count();

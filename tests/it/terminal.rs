@@ -130,7 +130,7 @@ fn ctrl_c_clears_a_line_and_twice_at_an_empty_one_leaves() {
     terminal.keys("\x03");
     terminal.wait("an empty line", |terminal| terminal.cursor_line() == PROMPT);
     terminal.keys("\x03");
-    terminal.see("(press Ctrl-C again to leave)");
+    terminal.see("(press Ctrl-C again to exit)");
     terminal.keys("\x03");
     assert_eq!(terminal.exit_code(), 0);
     assert!(terminal.is_sane());
@@ -168,7 +168,7 @@ fn i2_a_yes_typed_before_the_table_was_on_screen_confirms_nothing() {
     terminal.see("Start config, auth, tests? [y/N]");
     assert!(!terminal.text().contains("spawned"), "{}", terminal.text());
     terminal.line("n");
-    terminal.see("[team] proposal void: declined by the user");
+    terminal.see("declined by the user");
     terminal.see("收到。");
     assert_eq!(rows(&terminal, "Start config, auth, tests? [y/N]"), 1, "asked once: {}", terminal.text());
     assert!(bench.requests_of("config").is_empty());
@@ -183,7 +183,7 @@ fn a_proposal_is_changed_without_a_model_turn() {
     terminal.see("[team] proposal: 3 teammates");
     let before = bench.requests().len();
     for (line, row) in [
-        ("/team drop tests", "[team] changed proposal: 2 teammates"),
+        ("/team drop tests", "[team] proposal, as changed: 2 teammates"),
         ("/team plan config on", "  config   整理配置加载   plan required"),
         ("/team model auth small", "  auth     重构认证逻辑   plan required  model small"),
         ("/team drop nobody", "nobody is not in the proposal; it has config, auth"),

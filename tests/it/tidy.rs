@@ -78,7 +78,11 @@ impl Source {
     }
 
     fn is_test(&self) -> bool {
-        self.path.starts_with("tests/") || self.path.ends_with("tests.rs") || self.path.contains("/tests/")
+        self.path.starts_with("tests/")
+            || self.path.ends_with("tests.rs")
+            || self.path.contains("/tests/")
+            || self.path.contains("_tests/")
+            || self.path.ends_with("/mock.rs")
     }
 
     /// The code without the test module at its end.

@@ -167,12 +167,37 @@ fn i1_an_earlier_runs_mail_is_given_again_from_where_it_was_done_with() {
     outside(folder.path(), "{\"content\":\"whole\"}\n{\"content\":\"HALF");
     assert_eq!(empty(&mut former), ["whole"]);
     // As if it were killed: nothing is tidied up.
+    former.folder.lose_hold();
     std::mem::forget(former);
     let mut post = post(folder.path());
     assert_eq!(empty(&mut post), ["given", "too"], "what was not wholly acknowledged, and nothing that was");
     outside(folder.path(), "-WHOLE\"}\n");
     assert_eq!(empty(&mut post), ["HALF-WHOLE"]);
     let_go(&mut post, folder.path());
+}
+
+#[test]
+fn mailboxes_have_one_consumer_and_any_number_of_senders() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut post = post(folder.path());
+    post.prepare().unwrap();
+    let mut other = Post::new(folder.path(), post.session);
+    assert!(other.hold().unwrap_err().to_string().contains("another s15"));
+    assert!(other.prepare().is_err());
+    send(&mut other, "from elsewhere");
+    let drain = other.drain(&lead());
+    assert!(drain.trouble.as_ref().unwrap().contains("another s15"));
+    assert_eq!(contents(&drain), ["from elsewhere"], "what it issued itself needs no file");
+    drop(other);
+    assert_eq!(empty(&mut post), ["from elsewhere"]);
+    fs::remove_dir_all(post.folder()).unwrap();
+    assert!(empty(&mut post).is_empty());
+    assert!(Post::new(folder.path(), Uuid::nil()).hold().is_err(), "held again, where it was made anew");
+    drop(post);
+    let since = Instant::now();
+    while Post::new(folder.path(), Uuid::nil()).hold().is_err() {
+        assert!(since.elapsed() < LONG);
+    }
 }
 
 #[test]
@@ -240,14 +265,14 @@ fn i11_a_lock_that_is_never_given_back_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut post = post(folder.path());
     send(&mut post, "first");
-    let lock = File::open(folder.path().join(".mailboxes/.locks/lead.lock")).unwrap();
+    let lock = File::open(folder.path().join(".mailboxes/.locks/lead.jsonl.lock")).unwrap();
     lock.lock().unwrap();
     post.folder.lock_wait_max = Duration::ZERO;
     let second = message(&mut post, "second");
-    assert!(post.send(vec![second]).unwrap_err().to_string().contains("lead.lock"));
+    assert!(post.send(vec![second]).unwrap_err().to_string().contains("lead.jsonl.lock"));
     let drain = post.drain(&lead());
     assert_eq!(contents(&drain), ["first"], "inside mail needs no lock");
-    assert!(drain.trouble.unwrap().contains("lead.lock"));
+    assert!(drain.trouble.unwrap().contains("lead.jsonl.lock"));
     drop(lock);
     post.folder.lock_wait_max = LONG;
     send(&mut post, "third");
