@@ -99,7 +99,8 @@ mod imp {
 
 pub(super) use imp::{others, writers};
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::fs::OpenOptions;
     use std::io::{Read, Write};

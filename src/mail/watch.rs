@@ -23,11 +23,14 @@ const LOOK_EVERY_UNWATCHED: Duration = Duration::from_millis(250);
 pub struct Watch {
     watcher: Option<RecommendedWatcher>,
     folders: Folders,
-    /// Which folders are watched: one that was made anew needs a new watch.
-    watched: Option<[Identity; 2]>,
+    /// Which folders are watched: one that was made, or made anew, needs a new watch.
+    watched: Option<Identities>,
     /// A watched folder went, or events were lost.
     stale: Arc<AtomicBool>,
 }
+
+/// The folder of mailboxes, and the one of claimed files if it is there yet.
+type Identities = (Identity, Option<Identity>);
 
 /// The two folders that are watched. The others below them are not, so that locks and quarantine wake nobody.
 #[derive(Clone, Debug)]
@@ -104,7 +107,10 @@ impl Watch {
         for folder in [&self.folders.mailboxes, &self.folders.claimed] {
             // What is left of a former watch of that name; there may be none.
             drop(watcher.unwatch(folder));
-            watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        }
+        watcher.watch(&self.folders.mailboxes, RecursiveMode::NonRecursive)?;
+        if before.is_some_and(|(_, claimed)| claimed.is_some()) {
+            watcher.watch(&self.folders.claimed, RecursiveMode::NonRecursive)?;
         }
         self.watched = before;
         Ok(())
@@ -112,9 +118,9 @@ impl Watch {
 }
 
 impl Folders {
-    fn identities(&self) -> Option<[Identity; 2]> {
+    fn identities(&self) -> Option<Identities> {
         let of = |folder: &Path| folder.symlink_metadata().ok().map(|metadata| identity(&metadata));
-        Some([of(&self.mailboxes)?, of(&self.claimed)?])
+        Some((of(&self.mailboxes)?, of(&self.claimed)))
     }
 
     /// Our own reading raises access events, and our own moves raise those of names: answering them would never end.
@@ -175,12 +181,6 @@ mod tests {
     /// Far longer than any event takes; only a failing test waits for it.
     const LONG: Duration = Duration::from_secs(30);
 
-    fn folder() -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join(CLAIMED)).unwrap();
-        folder
-    }
-
     async fn hinted(hint: &Notify) {
         tokio::time::timeout(LONG, hint.notified()).await.unwrap();
     }
@@ -194,24 +194,27 @@ mod tests {
 
     #[tokio::test]
     async fn an_append_is_hinted_at_also_to_a_claimed_file_and_after_the_folder_was_made_anew() {
-        let folder = folder();
+        let folder = tempfile::tempdir().unwrap();
         let hint = Arc::new(Notify::new());
         let (mut watch, warning) = Watch::start(folder.path(), hint.clone());
         if warning.is_some() {
             // Without a watch to be had there is nothing to see here.
             return;
         }
-        let claimed = folder.path().join(CLAIMED).join("lead.x.jsonl");
-        let mut job = fs::File::create(&claimed).unwrap();
         fs::write(folder.path().join("lead.jsonl"), "x\n").unwrap();
         hinted(&hint).await;
+        let claimed = folder.path().join(CLAIMED);
+        fs::create_dir(&claimed).unwrap();
+        let stale = Arc::clone(&watch.stale);
+        hinted_until(&hint, || stale.load(Ordering::Acquire)).await;
+        watch.renew();
+        let mut job = fs::File::create(claimed.join("lead.x.jsonl")).unwrap();
         job.write_all(b"y\n").unwrap();
         hinted(&hint).await;
 
         let moved = folder.path().with_extension("moved");
         fs::rename(folder.path(), &moved).unwrap();
         fs::remove_dir_all(&moved).unwrap();
-        let stale = Arc::clone(&watch.stale);
         hinted_until(&hint, || stale.load(Ordering::Acquire)).await;
         watch.renew();
         assert!(!watch.is_live() && watch.look_every() == LOOK_EVERY_UNWATCHED, "the folder is gone");
