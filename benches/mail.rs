@@ -63,6 +63,30 @@ fn append_drain_acknowledge(bencher: Bencher<'_, '_>, count: usize) {
         });
 }
 
+/// As in a long session: each message is drained and acknowledged before the next is sent.
+#[divan::bench]
+fn one_message_after_another(bencher: Bencher<'_, '_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut post = Post::new(folder.path(), Uuid::now_v7());
+    bencher.bench_local(|| {
+        send(&mut post, 1);
+        assert_eq!(empty(&mut post), 1);
+    });
+}
+
+/// The look of an idle session, at nine mailboxes in which nothing lies.
+#[divan::bench]
+fn look_at_nine_empty_mailboxes(bencher: Bencher<'_, '_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut post = Post::new(folder.path(), Uuid::now_v7());
+    let names: Vec<_> = (0..9).map(|number| AgentName::parse(&format!("agent{number}")).unwrap()).collect();
+    post.prepare().unwrap();
+    for name in &names {
+        post.drain(name);
+    }
+    bencher.bench_local(|| assert!(post.with_mail(names.iter()).is_empty()));
+}
+
 #[divan::bench(sample_count = 5)]
 fn backlog_of_100_000_outside_lines(bencher: Bencher<'_, '_>) {
     let mut lines = String::new();

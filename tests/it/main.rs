@@ -6,6 +6,7 @@ mod bad_input;
 mod demo;
 mod harness;
 mod headless;
+mod mail_processes;
 mod pty;
 mod team;
 mod terminal;
