@@ -4,6 +4,7 @@
 mod asking;
 mod bad_input;
 mod demo;
+mod endless;
 mod harness;
 mod headless;
 mod mail_processes;
