@@ -1,117 +1,141 @@
-//! Finding files by pattern and lines by expression, as .gitignore allows: bounded and sorted.
+//! Finding files by pattern and lines by expression, as .gitignore allows: sorted, bounded, on all processors.
+//!
+//! Knows places that were already judged; each file is opened from the workspace's own handle.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+mod grep;
+mod walk;
 
-use globset::{Glob, GlobMatcher};
-use grep_regex::RegexMatcher;
-use grep_searcher::sinks::Lossy;
-use grep_searcher::{BinaryDetection, SearcherBuilder};
-use ignore::WalkBuilder;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use super::paths::Workspace;
-use super::{GlobArgs, GrepArgs, Output};
+use globset::{GlobBuilder, GlobSet};
+
+use self::walk::{Found, walk};
+use super::paths::{Place, Workspace};
+use super::{GlobArgs, Output, text};
+
+pub(super) use grep::grep;
 
 /// Paths that one glob gives.
 const PATHS_MAX: usize = 200;
-/// Lines that one grep gives.
-const HITS_MAX: usize = 200;
-/// Characters of one line.
-const LINE_CHARS_MAX: usize = 300;
+/// Longest pattern, in bytes.
+const PATTERN_BYTES_MAX: usize = 4_096;
+/// What is shown of what is wrong with a pattern, in characters.
+const ERROR_CHARS_MAX: usize = 600;
+/// Characters that one search gives.
+const SHOWN_CHARS_MAX: usize = 30_000;
 
-pub(super) fn glob(workspace: &Workspace, call: &GlobArgs, cancelled: &AtomicBool) -> Output {
-    let begin = match workspace.readable(call.path.as_deref().unwrap_or(".")) {
-        Ok(begin) => begin,
-        Err(why) => return Output::error(why),
+/// `None`: broken off.
+pub(super) fn glob(workspace: &Workspace, call: &GlobArgs, off: &AtomicBool) -> Option<Output> {
+    let prepared = begin(workspace, call.path.as_deref()).and_then(|begin| {
+        let pattern = Pattern::new(&call.pattern, workspace, &begin)?;
+        Ok((begin, pattern))
+    });
+    let (begin, pattern) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return Some(Output::error(why)),
     };
-    let matcher = match matcher(&call.pattern) {
-        Ok(matcher) => matcher,
-        Err(why) => return Output::error(why),
-    };
-    let fits = |path: &Path| {
-        let from_begin = path.strip_prefix(&begin).unwrap_or(path);
-        matcher.is_match(workspace.shown(path))
-            || matcher.is_match(from_begin)
-            || path.file_name().is_some_and(|name| matcher.is_match(name))
-    };
-    let paths = files(&begin, cancelled);
-    let fitting: Vec<String> =
-        paths.iter().filter(|path| fits(path)).map(|path| workspace.shown(path).display().to_string()).collect();
-    if fitting.is_empty() {
-        return Output::done("no file fits");
+    let found = walk(begin.real(), workspace.root(), &|path: &Path| pattern.fits(path), off)?;
+    if found.paths.is_empty() {
+        return Some(Output::done(format!("no file fits{}", note(&found))));
     }
-    Output::done(bounded(&fitting, PATHS_MAX, "paths"))
+    let lines = found.paths.iter().map(|path| workspace.name(path));
+    Some(Output::done(bounded(lines, found.paths.len(), PATHS_MAX, "files", &note(&found))))
 }
 
-pub(super) fn grep(workspace: &Workspace, call: &GrepArgs, cancelled: &AtomicBool) -> Output {
-    let begin = match workspace.readable(call.path.as_deref().unwrap_or(".")) {
-        Ok(begin) => begin,
-        Err(why) => return Output::error(why),
-    };
-    let expression = match RegexMatcher::new_line_matcher(&call.pattern) {
-        Ok(expression) => expression,
-        Err(error) => return Output::error(format!("the pattern is no regular expression: {error}")),
-    };
-    let only = match call.glob.as_deref().map(matcher).transpose() {
-        Ok(only) => only,
-        Err(why) => return Output::error(why),
-    };
-    let fits = |path: &Path| {
-        only.as_ref().is_none_or(|only| {
-            only.is_match(workspace.shown(path)) || path.file_name().is_some_and(|name| only.is_match(name))
+fn check_length(pattern: &str) -> Result<(), String> {
+    match pattern.len() {
+        0 => Err("the pattern is empty; give one that fits what you look for".to_owned()),
+        bytes if bytes > PATTERN_BYTES_MAX => Err(format!(
+            "the pattern has {bytes} bytes; at most {PATTERN_BYTES_MAX} are taken, so look for a part of it"
+        )),
+        _fits => Ok(()),
+    }
+}
+
+/// Where to look.
+fn begin(workspace: &Workspace, path: Option<&str>) -> Result<Place, String> {
+    let begin = workspace.readable(path.unwrap_or("."))?;
+    match begin.open() {
+        Ok(_) => Ok(begin),
+        Err(error) => Err(format!("{} can't be searched: {error}; look around with glob", begin.shown())),
+    }
+}
+
+/// Lines up to both limits, and how many were left out.
+fn bounded(lines: impl Iterator<Item = String>, count: usize, lines_max: usize, what: &str, note: &str) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    let mut chars = 0;
+    for line in lines.take(lines_max) {
+        chars += line.chars().count() + 1;
+        if chars > SHOWN_CHARS_MAX && !shown.is_empty() {
+            break;
+        }
+        shown.push(line);
+    }
+    let left_out = count - shown.len();
+    let more = if left_out > 0 { format!("\n… ({left_out} more {what}; narrow the search)") } else { String::new() };
+    format!("{}{more}{note}", shown.join("\n"))
+}
+
+fn note(found: &Found) -> String {
+    match found.unreadable {
+        0 => String::new(),
+        count => format!("\n(places that could not be looked at: {count})"),
+    }
+}
+
+/// Which paths are meant: by the path from the workspace, from where the search begins, or by the name alone.
+struct Pattern {
+    matcher: GlobSet,
+    root: std::path::PathBuf,
+    begin: std::path::PathBuf,
+    /// Without a slash a pattern means names, at any depth.
+    by_name: bool,
+}
+
+impl Pattern {
+    fn new(pattern: &str, workspace: &Workspace, begin: &Place) -> Result<Self, String> {
+        let root = format!("{}/", workspace.root().display());
+        let mut inside = pattern.strip_prefix(&root).unwrap_or(pattern).to_owned();
+        while let Some(rest) = inside.strip_prefix("./") {
+            inside = rest.to_owned();
+        }
+        check_length(pattern)?;
+        if inside.is_empty() || inside.starts_with('/') || inside.split('/').any(|part| part == "..") {
+            let shown = text::one_line(pattern, 400);
+            return Err(format!(
+                "the pattern `{shown}` fits no file: give one relative to the workspace, e.g. src/**/*.rs"
+            ));
+        }
+        // A folder's name means all that is in it.
+        if begin.real().join(&inside).is_dir() {
+            inside = format!("{}/**", inside.trim_end_matches('/'));
+        }
+        // A set of one, since a single glob panics where a set gives an error.
+        let glob = GlobBuilder::new(&inside).literal_separator(true).build();
+        let matcher = glob.and_then(|glob| GlobSet::builder().add(glob).build());
+        let matcher = matcher.map_err(|error| {
+            let error = text::one_line(&error.to_string(), ERROR_CHARS_MAX);
+            format!("the pattern is no glob: {error}; try one like src/**/*.rs")
+        })?;
+        Ok(Self {
+            matcher,
+            root: workspace.root().to_owned(),
+            begin: begin.real().to_owned(),
+            by_name: !inside.contains('/'),
         })
-    };
-    let mut searcher = SearcherBuilder::new().binary_detection(BinaryDetection::quit(0)).line_number(true).build();
-    let mut hits = Vec::new();
-    let mut count = 0_usize;
-    for path in files(&begin, cancelled).into_iter().filter(|path| fits(path)) {
-        let shown = workspace.shown(&path).display().to_string();
-        let sink = Lossy(|number, line| {
-            count += 1;
-            if hits.len() < HITS_MAX {
-                let line: String = line.trim_end().chars().take(LINE_CHARS_MAX).collect();
-                hits.push(format!("{shown}:{number}:{line}"));
-            }
-            Ok(!cancelled.load(Ordering::Relaxed))
-        });
-        // A file that can't be read holds no hit.
-        drop(searcher.search_path(&expression, &path, sink));
     }
-    if hits.is_empty() {
-        return Output::done("no line fits");
+
+    fn fits(&self, path: &Path) -> bool {
+        let fits = |base: &Path| path.strip_prefix(base).is_ok_and(|path| self.matcher.is_match(path));
+        let name = path.file_name().unwrap_or_default();
+        (self.by_name && self.matcher.is_match(Path::new(name))) || fits(&self.root) || fits(&self.begin)
     }
-    if count > hits.len() {
-        hits.push(format!("… ({} more lines fit; narrow the search)", count - hits.len()));
-    }
-    Output::done(hits.join("\n"))
 }
 
-fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
-    let pattern = pattern.trim_start_matches("./");
-    Glob::new(pattern).map(|glob| glob.compile_matcher()).map_err(|error| format!("the pattern does not fit: {error}"))
-}
-
-/// The files below a folder, or the file itself, sorted.
-fn files(begin: &Path, cancelled: &AtomicBool) -> Vec<PathBuf> {
-    let walk = WalkBuilder::new(begin)
-        .hidden(false)
-        .require_git(false)
-        .filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".mailboxes" | ".team")))
-        .build();
-    let mut files: Vec<PathBuf> = walk
-        .take_while(|_| !cancelled.load(Ordering::Relaxed))
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-        .map(ignore::DirEntry::into_path)
-        .collect();
-    files.sort();
-    files
-}
-
-fn bounded(lines: &[String], max: usize, what: &str) -> String {
-    let mut text = lines[..lines.len().min(max)].join("\n");
-    if lines.len() > max {
-        text.push_str(&format!("\n… ({} more {what}; narrow the pattern)", lines.len() - max));
-    }
-    text
+/// Sorts as a reader expects: by the bytes of the whole path.
+fn in_order(paths: &mut [std::path::PathBuf]) {
+    paths.sort_unstable_by(|one, other| one.as_os_str().as_bytes().cmp(other.as_os_str().as_bytes()));
 }

@@ -1,178 +1,157 @@
 //! Running one command: its own process group, a time limit, bounded output, and nothing left behind.
+//!
+//! Knows nothing of who asked or why it must stop.
 
-use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+mod environment;
+mod leftovers;
+mod running;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use nix::sys::signal::Signal;
 
-use super::output::Collector;
+use self::running::{Pumped, Running};
+use super::collector::Collector;
 use super::{BashArgs, Output, Stop};
 
-/// Longest time limit that a call can ask for.
-const TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// From the polite signal to the other.
-const TERM_GRACE: Duration = Duration::from_secs(1);
-/// How long output is still read after the command itself has ended.
+/// Longest time limit that a call can ask for, in seconds. The user's own default may be longer.
+const TIMEOUT_SECS_MAX: u64 = 600;
+/// How long output is still read after the command itself has ended, for what a child is just writing.
 const PIPE_GRACE: Duration = Duration::from_millis(200);
 
 /// Where and how commands run.
 pub(super) struct Shell {
-    pub(super) workspace: PathBuf,
-    pub(super) out_dir: PathBuf,
-    pub(super) timeout: Duration,
+    program: OsString,
+    workspace: PathBuf,
+    out_dir: PathBuf,
+    timeout: Duration,
 }
 
-/// How the command came to its end.
+/// How a command came to its end.
 enum End {
     Exited(ExitStatus),
     TimedOut(Duration),
     Stopped(&'static str),
-}
-
-/// Ends the group on every path out, a dropped future included.
-struct Group(Pid);
-
-impl Group {
-    fn signal(&self, signal: Signal) -> bool {
-        // Fails when nobody is left in the group.
-        killpg(self.0, signal).is_ok()
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-    }
+    /// Its status was taken by somebody else.
+    Lost,
 }
 
 impl Shell {
-    pub(super) async fn run(&self, call: BashArgs, mut stop: Stop<'_>) -> Output {
-        let limit = call.timeout.map_or(self.timeout, |seconds| Duration::from_secs(seconds.max(1))).min(TIMEOUT_MAX);
-        let (mut child, mut output) = match self.start(&call.command) {
-            Ok(started) => started,
-            Err(error) => return Output::error(format!("bash can't be started: {error}")),
+    /// `timeout` is the limit of calls that don't ask for another.
+    pub(super) fn new(workspace: &Path, out_dir: PathBuf, timeout: Duration) -> Self {
+        Self { program: "bash".into(), workspace: workspace.to_owned(), out_dir, timeout }
+    }
+
+    /// For tests: another program in the place of bash.
+    #[cfg(test)]
+    pub(super) fn with_program(mut self, program: &str) -> Self {
+        self.program = program.into();
+        self
+    }
+
+    /// Runs a command to its end, its limit, or until `stop` completes. Dropped in the middle, it ends the command too.
+    pub(super) async fn run(&self, call: &BashArgs, mut stop: Stop<'_>) -> Output {
+        let limit = self.limit(call.timeout);
+        let mut running = match Running::start(&self.program, &call.command, &self.workspace) {
+            Ok(running) => running,
+            Err(error) => return Output::error(self.not_started(&error, &call.command)),
         };
-        let Some(group) = child.id().and_then(|id| i32::try_from(id).ok()).map(|id| Group(Pid::from_raw(id))) else {
-            return Output::error("bash ended before it began");
+        let mut output = Collector::new(&self.out_dir);
+        let why = running.pump(&mut output, limit, &mut stop, Running::has_exited).await;
+        match why {
+            Pumped::Enough => drop(running.pump(&mut output, PIPE_GRACE, &mut stop, Running::is_closed).await),
+            Pumped::Stopped(_) | Pumped::TimeUp => running.terminate(&mut output).await,
+        }
+        let (status, left_behind) = running.end(&mut output);
+        let end = match (why, status) {
+            (Pumped::Stopped(why), _) => End::Stopped(why),
+            (Pumped::TimeUp, _) => End::TimedOut(limit),
+            (Pumped::Enough, Some(status)) => End::Exited(status),
+            (Pumped::Enough, None) => End::Lost,
         };
-        let mut collected = Collector::new(&self.out_dir);
-        let deadline = Instant::now() + limit;
-        let mut buffer = vec![0; 64 * 1024];
-        let mut open = true;
-        let end = loop {
-            tokio::select! {
-                biased;
-                why = &mut stop => break End::Stopped(why),
-                read = output.read(&mut buffer), if open => match read {
-                    Ok(0) | Err(_) => open = false,
-                    Ok(count) => collected.push(&buffer[..count]),
-                },
-                status = child.wait() => match status {
-                    Ok(status) => break End::Exited(status),
-                    Err(error) => return Output::error(format!("bash is lost: {error}")),
-                },
-                () = sleep_until(deadline) => break End::TimedOut(limit),
+        describe(&end, &output.finish(), &left_behind)
+    }
+
+    fn limit(&self, seconds: Option<u64>) -> Duration {
+        match seconds {
+            None | Some(0) => self.timeout,
+            Some(seconds) => Duration::from_secs(seconds.min(TIMEOUT_SECS_MAX.max(self.timeout.as_secs()))),
+        }
+    }
+
+    /// What to do about a command that could not be started.
+    fn not_started(&self, error: &io::Error, command: &str) -> String {
+        let program = self.program.display();
+        match error.kind() {
+            _ if !self.workspace.is_dir() => {
+                format!("the workspace {} is gone; ask the user to bring it back", self.workspace.display())
             }
-        };
-        if !matches!(end, End::Exited(_)) {
-            end_group(&group, &mut child).await;
-        }
-        let drained = !open || drain(&mut output, &mut collected, &mut buffer).await;
-        // Children that the command left behind end with it, whether or not they still hold the pipe.
-        let left_behind = group.signal(Signal::SIGKILL) && matches!(end, End::Exited(_)) && !drained;
-        drop(group);
-        describe(&end, &collected.text(), left_behind)
-    }
-
-    fn start(&self, command: &str) -> std::io::Result<(Child, pipe::Receiver)> {
-        // One pipe for both, so that their order is kept.
-        let (sender, receiver) = pipe::pipe()?;
-        let stdout = sender.into_blocking_fd()?;
-        let stderr = stdout.try_clone()?;
-        let mut process = Command::new("bash");
-        process
-            .arg("-c")
-            .arg(command)
-            .current_dir(&self.workspace)
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(stderr)
-            .process_group(0)
-            .kill_on_drop(true);
-        clean_environment(&mut process);
-        let child = process.spawn()?;
-        // `process` still holds the writing ends; they must go, or the pipe never ends.
-        drop(process);
-        Ok((child, receiver))
-    }
-}
-
-/// TERM, a moment, then KILL, for the whole group.
-async fn end_group(group: &Group, child: &mut Child) {
-    group.signal(Signal::SIGTERM);
-    if timeout(TERM_GRACE, child.wait()).await.is_err() {
-        group.signal(Signal::SIGKILL);
-        // Killed: the wait is for the kernel alone.
-        drop(child.wait().await);
-    }
-}
-
-/// Reads what is left in the pipe; false if somebody still held it when the grace was over.
-async fn drain(output: &mut pipe::Receiver, collected: &mut Collector, buffer: &mut [u8]) -> bool {
-    let grace = sleep(PIPE_GRACE);
-    tokio::pin!(grace);
-    loop {
-        tokio::select! {
-            biased;
-            read = output.read(buffer) => match read {
-                Ok(0) | Err(_) => return true,
-                Ok(count) => collected.push(&buffer[..count]),
-            },
-            () = &mut grace => return false,
+            // The search says "permission denied" when it couldn't look into a folder of PATH.
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+                format!("{program} was not found in PATH, or may not be run; ask the user to install it")
+            }
+            io::ErrorKind::ArgumentListTooLong => format!(
+                "the command is too long ({} bytes); write it to a file with write_file and run that",
+                command.len()
+            ),
+            _ if command.contains('\0') => "the command has a zero byte; leave it out".to_owned(),
+            _other => format!("{program} could not be started: {error}; try again"),
         }
     }
 }
 
-fn describe(end: &End, text: &str, left_behind: bool) -> Output {
-    use std::os::unix::process::ExitStatusExt;
-    let (ok, line) = match end {
-        End::Exited(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => (code == 0, format!("exit code: {code}")),
-            (None, Some(signal)) => (false, format!("ended by signal {signal}")),
-            (None, None) => (false, "ended without an exit code".to_owned()),
-        },
-        End::TimedOut(limit) => {
-            (false, format!("timed out after {} s; the command and its children were ended", limit.as_secs()))
+fn describe(end: &End, output: &str, left_behind: &[String]) -> Output {
+    let output = if output.is_empty() { "(no output)" } else { output };
+    let mut text = match end {
+        End::Exited(_) | End::Lost => String::new(),
+        End::TimedOut(limit) => format!(
+            "error: timed out after {} s; the command and what it started were ended. Run a smaller step, or set a \
+             higher timeout (at most {TIMEOUT_SECS_MAX}). Its output:\n",
+            limit.as_secs_f64()
+        ),
+        End::Stopped(why) => {
+            format!("error: interrupted: {why}; the command and what it started were ended. Its output:\n")
         }
-        End::Stopped(why) => (false, format!("interrupted: {why}; the command and its children were ended")),
     };
-    let left = if left_behind { "\n(a process it left in the background was ended)" } else { "" };
-    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    Output { ok, text: format!("{text}{gap}{line}{left}") }
-}
-
-/// Keys stay out of children; nothing waits for a key press.
-fn clean_environment(process: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_none_or(is_secret) {
-            process.env_remove(name);
-        }
+    text.push_str(output);
+    if !output.ends_with('\n') {
+        text.push('\n');
     }
-    process.envs([("PAGER", "cat"), ("GIT_PAGER", "cat"), ("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0")]);
+    let (ok, ended_by_itself) = match end {
+        End::Exited(status) => {
+            text.push_str(&status_words(*status));
+            (status.success(), true)
+        }
+        End::Lost => {
+            text.push_str("exit code: unknown");
+            (false, true)
+        }
+        End::TimedOut(_) | End::Stopped(_) => {
+            // The output alone stands at the end.
+            text.truncate(text.trim_end_matches('\n').len());
+            (false, false)
+        }
+    };
+    if ended_by_itself && !left_behind.is_empty() {
+        // Writing to a String can't fail.
+        let _ = write!(text, "\nA background process was ended with the command: {}", left_behind.join(", "));
+    }
+    Output { ok, text }
 }
 
-/// Does a variable of this name hold something that a command has no business with?
-pub(super) fn is_secret(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    upper.starts_with("S15_")
-        || ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS"]
-            .iter()
-            .any(|ending| upper.ends_with(ending))
-        || ["TOKEN", "SECRET", "PASSWORD", "API_KEY", "APIKEY"].contains(&upper.as_str())
+fn status_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code: {code}"),
+        (None, Some(number)) => {
+            let name = Signal::try_from(number).map_or("", Signal::as_str);
+            format!("ended by signal {number} {name}").trim_end().to_owned()
+        }
+        (None, None) => "exit code: unknown".to_owned(),
+    }
 }

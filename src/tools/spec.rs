@@ -1,19 +1,24 @@
-//! The table of tools: name, who has it, what the model reads of it, how its arguments are parsed.
+//! The table of tools: name, effect, who has it, and the words and the schema that a model reads of it.
+//!
+//! Knows nothing of how a call is carried out.
 
 use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{self, team};
-use super::{Call, LocalCall, Role, fit};
+use super::Role;
+use super::calls::{LocalCall, TeamCall};
+use crate::protocol::Effect;
 
 /// The tool that ends the lead's turn and stands alone in a reply.
-pub const PROPOSE_TEAM: &str = "propose_team";
+pub const PROPOSE_TEAM: &str = PROPOSE.name;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The field that tells one call from another in their types; never seen by a model.
+pub(super) const TAG: &str = "tool";
+
+#[derive(Clone, Copy)]
 enum Audience {
     Everyone,
     Lead,
@@ -22,69 +27,54 @@ enum Audience {
 
 /// One tool.
 pub(super) struct Spec {
-    name: &'static str,
+    pub(super) name: &'static str,
+    pub(super) effect: Effect,
     audience: Audience,
-    description: &'static str,
-    schema: fn() -> Value,
-    pub(super) parse: fn(Map<String, Value>) -> Result<Call, String>,
+    /// Its description, then perhaps a line `- field: hint` for fields whose names don't say enough.
+    pub(super) prompt: &'static str,
 }
 
-macro_rules! local {
-    ($name:literal, $call:ident, $arguments:ty) => {
-        Spec {
+macro_rules! table {
+    ($($constant:ident = $name:literal, $effect:ident, $audience:ident;)*) => {
+        $(pub(super) const $constant: Spec = Spec {
             name: $name,
-            audience: Audience::Everyone,
-            description: include_str!(concat!("../../prompts/tools/", $name, ".md")),
-            schema: schema_of::<$arguments>,
-            parse: |arguments| Ok(Call::Local(LocalCall::$call(fit(arguments)?))),
-        }
-    };
-}
-
-macro_rules! team {
-    ($name:literal, $audience:ident, $call:ident) => {
-        Spec {
-            name: $name,
+            effect: Effect::$effect,
             audience: Audience::$audience,
-            description: include_str!(concat!("../../prompts/tools/", $name, ".md")),
-            schema: schema_of::<team::$call>,
-            parse: |arguments| Ok(Call::Team(fit::<team::$call>(arguments)?.into())),
-        }
+            prompt: include_str!(concat!("../../prompts/tools/", $name, ".md")),
+        };)*
+        static TABLE: &[Spec] = &[$($constant),*];
     };
 }
 
-static TABLE: [Spec; 20] = [
-    local!("bash", Bash, arguments::BashArgs),
-    local!("read_file", ReadFile, arguments::ReadFileArgs),
-    local!("write_file", WriteFile, arguments::WriteFileArgs),
-    local!("edit_file", EditFile, arguments::EditFileArgs),
-    local!("glob", Glob, arguments::GlobArgs),
-    local!("grep", Grep, arguments::GrepArgs),
-    team!("send_message", Everyone, SendMessage),
-    team!("list_teammates", Everyone, ListTeammates),
-    team!("propose_team", Lead, ProposeTeam),
-    team!("spawn_teammate", Lead, SpawnTeammate),
-    team!("assign_task", Lead, AssignTask),
-    team!("broadcast", Lead, Broadcast),
-    team!("request_plan", Lead, RequestPlan),
-    team!("review_plan", Lead, ReviewPlan),
-    team!("request_shutdown", Lead, RequestShutdown),
-    team!("request_status", Lead, RequestStatus),
-    team!("list_requests", Lead, ListRequests),
-    team!("report_status", Teammate, ReportStatus),
-    team!("submit_plan", Teammate, SubmitPlan),
-    team!("shutdown_response", Teammate, ShutdownResponse),
-];
+table! {
+    BASH = "bash", Execute, Everyone;
+    READ_FILE = "read_file", Read, Everyone;
+    WRITE_FILE = "write_file", Write, Everyone;
+    EDIT_FILE = "edit_file", Write, Everyone;
+    GLOB = "glob", Read, Everyone;
+    GREP = "grep", Read, Everyone;
+    SEND_MESSAGE = "send_message", Team, Everyone;
+    LIST_TEAMMATES = "list_teammates", Team, Everyone;
+    PROPOSE = "propose_team", Team, Lead;
+    SPAWN_TEAMMATE = "spawn_teammate", Team, Lead;
+    ASSIGN_TASK = "assign_task", Team, Lead;
+    BROADCAST = "broadcast", Team, Lead;
+    REQUEST_PLAN = "request_plan", Team, Lead;
+    REVIEW_PLAN = "review_plan", Team, Lead;
+    REQUEST_SHUTDOWN = "request_shutdown", Team, Lead;
+    REQUEST_STATUS = "request_status", Team, Lead;
+    LIST_REQUESTS = "list_requests", Team, Lead;
+    REPORT_STATUS = "report_status", Team, Teammate;
+    SUBMIT_PLAN = "submit_plan", Team, Teammate;
+    SHUTDOWN_RESPONSE = "shutdown_response", Team, Teammate;
+}
 
-fn has(role: Role, spec: &Spec) -> bool {
-    match (spec.audience, role) {
+/// The tools of a role, in the order in which a model reads them.
+pub(super) fn of(role: Role) -> impl Iterator<Item = &'static Spec> {
+    TABLE.iter().filter(move |spec| match (spec.audience, role) {
         (Audience::Everyone, _) | (Audience::Lead, Role::Lead) | (Audience::Teammate, Role::Teammate) => true,
         (Audience::Lead, Role::Teammate) | (Audience::Teammate, Role::Lead) => false,
-    }
-}
-
-fn of(role: Role) -> impl Iterator<Item = &'static Spec> {
-    TABLE.iter().filter(move |spec| has(role, spec))
+    })
 }
 
 pub(super) fn find(role: Role, name: &str) -> Option<&'static Spec> {
@@ -96,6 +86,7 @@ pub(super) fn names(role: Role) -> Vec<&'static str> {
 }
 
 /// The `tools` array of a request. Always the same bytes for a role, so that servers can cache the prefix.
+#[must_use]
 pub fn definitions(role: Role) -> &'static Value {
     static LEAD: OnceLock<Value> = OnceLock::new();
     static TEAMMATE: OnceLock<Value> = OnceLock::new();
@@ -107,73 +98,85 @@ pub fn definitions(role: Role) -> &'static Value {
 }
 
 fn definition(spec: &Spec) -> Value {
+    let (description, hints) = words(spec.prompt);
+    let mut parameters = shown(form(spec));
+    for (field, hint) in hints {
+        if let Some(Value::Object(property)) = parameters.pointer_mut(&format!("/properties/{field}")) {
+            property.insert("description".to_owned(), Value::from(hint));
+        }
+    }
     json!({"type": "function", "function": {
-        "name": spec.name, "description": spec.description.trim(), "parameters": (spec.schema)(),
+        "name": spec.name, "description": description, "parameters": parameters,
     }})
 }
 
-/// A flat schema in the plainest form, since strict servers refuse references, formats and null types.
-fn schema_of<T: JsonSchema + for<'de> Deserialize<'de>>() -> Value {
-    let settings = SchemaSettings::draft07().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
+/// A prompt file's description, and its hints by field.
+pub(super) fn words(prompt: &str) -> (String, Vec<(&str, &str)>) {
+    let hints = prompt.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": ")).collect();
+    let description: Vec<&str> = prompt.lines().filter(|line| !line.is_empty() && !line.starts_with("- ")).collect();
+    (description.join(" "), hints)
+}
+
+/// The arguments of a tool as `schemars` describes their type.
+pub(super) fn form(spec: &Spec) -> &'static Value {
+    static FORMS: OnceLock<Vec<(String, Value)>> = OnceLock::new();
+    let forms = FORMS.get_or_init(|| [variants::<LocalCall>(), variants::<TeamCall>()].concat());
+    let found = forms.iter().find(|(name, _)| name == spec.name);
+    // A test looks up every tool of the table.
+    found.map(|(_, form)| form).expect("every tool of the table is a variant of LocalCall or TeamCall")
+}
+
+/// The variants of an enum that is told apart by [`TAG`], each with its fields alone.
+fn variants<T: JsonSchema>() -> Vec<(String, Value)> {
+    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    plain(&mut schema);
-    schema
+    let Some(Value::Array(variants)) = schema.get_mut("oneOf").map(Value::take) else { return Vec::new() };
+    let named = variants.into_iter().filter_map(|mut form| {
+        let tag = form.get_mut("properties")?.as_object_mut()?.shift_remove(TAG)?;
+        if let Some(Value::Array(required)) = form.get_mut("required") {
+            required.retain(|field| field != TAG);
+        }
+        Some((tag.get("const")?.as_str()?.to_owned(), form))
+    });
+    named.collect()
 }
 
-/// Descriptions on fields that were written for the model stay (they begin in lower case here); doc comments for people go.
-fn plain(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            for key in ["$schema", "title", "format", "default", "minimum", "maximum"] {
-                if map.get(key).is_some_and(|value| !value.is_object()) {
-                    map.remove(key);
-                }
-            }
-            let for_people = map
-                .get("description")
-                .and_then(Value::as_str)
-                .is_some_and(|words| words.starts_with(|c: char| c.is_uppercase() || c == '`'));
-            if for_people {
-                map.remove("description");
-            }
-            if let Some(Value::Array(types)) = map.get("type") {
-                let first = types.iter().find(|kind| *kind != "null").cloned();
-                map.insert("type".to_owned(), first.unwrap_or(Value::Null));
-            }
-            for value in map.values_mut() {
-                plain(value);
-            }
+/// A form in the plainest words, since strict servers refuse references, formats and null types and every token is
+/// paid at every call: type, properties, required, items. A field with a default text is asked for all the same.
+fn shown(form: &Value) -> Value {
+    let mut plain = Map::new();
+    plain.insert("type".to_owned(), Value::from(kind(form)));
+    if let Some(Value::Object(properties)) = form.get("properties") {
+        let required: Vec<&String> = properties
+            .iter()
+            .filter(|(field, property)| {
+                is_required(form, field) || property.get("default").is_some_and(Value::is_string)
+            })
+            .map(|(field, _)| field)
+            .collect();
+        let properties: Map<_, _> = properties.iter().map(|(field, form)| (field.clone(), shown(form))).collect();
+        plain.insert("properties".to_owned(), Value::Object(properties));
+        if !required.is_empty() {
+            plain.insert("required".to_owned(), json!(required));
         }
-        Value::Array(items) => items.iter_mut().for_each(plain),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+    if let Some(items) = form.get("items") {
+        plain.insert("items".to_owned(), shown(items));
+    }
+    Value::Object(plain)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn definitions_are_small_flat_and_stable() {
-        for (role, bytes_max) in [(Role::Lead, 7_000), (Role::Teammate, 4_200)] {
-            let text = definitions(role).to_string();
-            assert!(text.len() <= bytes_max, "{role:?}: {} bytes\n{text}", text.len());
-            for odd in ["$ref", "$schema", "\"title\"", "\"format\"", "\"null\"", "oneOf", "anyOf"] {
-                assert!(!text.contains(odd), "{odd} in {text}");
-            }
-            assert_eq!(text, definitions(role).to_string());
-        }
+/// The JSON type of a form's values, null aside.
+pub(super) fn kind(form: &Value) -> &str {
+    match form.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        Some(kind) => kind.as_str(),
+        None => None,
     }
+    .unwrap_or("object")
+}
 
-    #[test]
-    fn i3_every_local_tool_has_an_effect_and_no_role_has_the_others_tools() {
-        assert!(find(Role::Teammate, "spawn_teammate").is_none());
-        assert!(find(Role::Teammate, "review_plan").is_none());
-        assert!(find(Role::Lead, "submit_plan").is_none());
-        assert_eq!(names(Role::Lead).len(), 17);
-        assert_eq!(names(Role::Teammate).len(), 11);
-    }
+/// Can the arguments not be understood without this field?
+pub(super) fn is_required(form: &Value, field: &str) -> bool {
+    form.get("required").and_then(Value::as_array).is_some_and(|required| required.iter().any(|name| name == field))
 }

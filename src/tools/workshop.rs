@@ -1,63 +1,163 @@
-//! The one place in which local calls run.
+//! The one place in which local calls run, and are broken off.
+//!
+//! Knows nothing of agents, gates or the team.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::timeout;
 
 use super::paths::Workspace;
 use super::shell::Shell;
-use super::{LocalCall, Output, Stop, files, search};
+use super::{LocalCall, Output, Stop, files, search, text};
 
-/// Runs local calls in one workspace.
+/// How long a write that has begun may take to end after it was told to.
+const WRITE_GRACE: Duration = Duration::from_secs(5);
+
+/// Runs local calls in one workspace, for all agents.
 pub struct Workshop {
-    workspace: Workspace,
+    files: Arc<Files>,
     shell: Shell,
 }
 
+struct Files {
+    workspace: Workspace,
+    /// One change of a file at a time, so that no edit is lost to another.
+    writing: Mutex<()>,
+}
+
 impl Workshop {
-    /// For a workspace; `out_dir` takes the outputs that are too long to show.
+    /// For a workspace; `out_dir` is made when there is an output too long to show, and can be read by agents.
+    /// `bash_timeout` is the limit of commands that don't ask for another.
     ///
     /// # Errors
-    /// The workspace is not there.
+    /// The workspace is no folder that can be entered.
     pub fn new(workspace: &Path, out_dir: PathBuf, bash_timeout: Duration) -> io::Result<Self> {
-        let workspace = Workspace::new(workspace, out_dir.clone())?;
-        let shell = Shell { workspace: workspace.root().to_owned(), out_dir, timeout: bash_timeout };
-        Ok(Self { workspace, shell })
+        let workspace = Workspace::new(workspace, &out_dir)?;
+        let shell = Shell::new(workspace.root(), out_dir, bash_timeout);
+        Ok(Self { files: Arc::new(Files { workspace, writing: Mutex::new(()) }), shell })
     }
 
-    /// Runs one call to its end, or until `stop` completes.
-    pub async fn run(&self, call: LocalCall, stop: Stop<'_>) -> Output {
+    /// Runs one call to its end, or until `stop` completes; one that must stop before it began does nothing. Its output
+    /// says what was done. Dropped in the middle, a command's processes are ended and a search stops.
+    pub async fn run(&self, call: LocalCall, mut stop: Stop<'_>) -> Output {
+        if let Some(why) = stop.as_mut().now_or_never() {
+            return interrupted(why, "nothing was done");
+        }
         match call {
-            LocalCall::Bash(call) => self.shell.run(call, stop).await,
-            LocalCall::ReadFile(call) => self.blocking(stop, move |workspace, _| files::read(workspace, &call)).await,
-            LocalCall::WriteFile(call) => files::write(&self.workspace, &call),
-            LocalCall::EditFile(call) => files::edit(&self.workspace, &call),
+            LocalCall::Bash(call) => self.shell.run(&call, stop).await,
+            LocalCall::ReadFile(call) => {
+                self.look(stop, move |files, off| files::read(&files.workspace, &call, off)).await
+            }
             LocalCall::Glob(call) => {
-                self.blocking(stop, move |workspace, off| search::glob(workspace, &call, off)).await
+                self.look(stop, move |files, off| search::glob(&files.workspace, &call, off)).await
             }
             LocalCall::Grep(call) => {
-                self.blocking(stop, move |workspace, off| search::grep(workspace, &call, off)).await
+                self.look(stop, move |files, off| search::grep(&files.workspace, &call, off)).await
             }
+            LocalCall::WriteFile(call) => self.write(stop, move |files| files::write(&files.workspace, &call)).await,
+            LocalCall::EditFile(call) => self.write(stop, move |files| files::edit(&files.workspace, &call)).await,
         }
     }
 
-    /// Looks that may take long run beside the others and can be broken off; writes are short and whole.
-    async fn blocking(
+    /// Reading and searching, beside the others. One that must stop is told so and left to itself.
+    async fn look(
         &self,
         stop: Stop<'_>,
-        look: impl FnOnce(&Workspace, &AtomicBool) -> Output + Send + 'static,
+        work: impl FnOnce(&Files, &AtomicBool) -> Option<Output> + Send + 'static,
     ) -> Output {
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let (workspace, off) = (self.workspace.clone(), Arc::clone(&cancelled));
-        let looking = tokio::task::spawn_blocking(move || look(&workspace, &off));
+        let off = OffWhenDropped::default();
+        let (files, told) = (Arc::clone(&self.files), Arc::clone(&off.0));
+        let working = tokio::task::spawn_blocking(move || work(&files, &told));
         tokio::select! {
-            output = looking => output.unwrap_or_else(|error| Output::error(format!("the call failed: {error}"))),
-            why = stop => {
-                cancelled.store(true, Ordering::Relaxed);
-                Output::error(format!("interrupted: {why}"))
-            }
+            biased;
+            done = working => finished(done, "it was stopped"),
+            why = stop => interrupted(why, "nothing was changed"),
         }
+    }
+
+    /// Changing a file, alone. One that must stop is waited for if it has begun, since its result must be true.
+    async fn write(&self, stop: Stop<'_>, work: impl FnOnce(&Files) -> Output + Send + 'static) -> Output {
+        let off = OffWhenDropped::default();
+        let (files, told) = (Arc::clone(&self.files), Arc::clone(&off.0));
+        let mut working = tokio::task::spawn_blocking(move || {
+            // Nothing is half done if another's write panicked: files are replaced as a whole.
+            let _alone = files.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            (!told.load(Ordering::Relaxed)).then(|| work(&files))
+        });
+        let why = tokio::select! {
+            biased;
+            done = &mut working => return finished(done, "it was stopped"),
+            why = stop => why,
+        };
+        drop(off);
+        match timeout(WRITE_GRACE, working).await {
+            Ok(done) => finished(done, why),
+            Err(_) => interrupted(why, "the disk doesn't answer: whether the file was changed is not known, read it"),
+        }
+    }
+}
+
+/// Tells the work that nobody waits for it any more.
+#[derive(Default)]
+struct OffWhenDropped(Arc<AtomicBool>);
+
+impl Drop for OffWhenDropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn finished(done: Result<Option<Output>, tokio::task::JoinError>, why: &str) -> Output {
+    match done {
+        Ok(Some(output)) => output,
+        Ok(None) => interrupted(why, "nothing was changed"),
+        Err(error) => {
+            let error = text::one_line(&error.to_string(), 300);
+            Output::error(format!("the tool failed by a fault of its own ({error}); try another way"))
+        }
+    }
+}
+
+fn interrupted(why: &str, so: &str) -> Output {
+    Output::error(format!("interrupted: {why}; {so}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::task::Poll;
+
+    use super::super::WriteFileArgs;
+    use super::*;
+
+    #[tokio::test]
+    async fn i3_a_write_that_waits_for_another_and_must_stop_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let workshop = Workshop::new(folder.path(), folder.path().join("out"), WRITE_GRACE).unwrap();
+        let files = Arc::clone(&workshop.files);
+        let ((held, is_held), (let_go, may_go)) = (channel(), channel::<()>());
+        let holder = std::thread::spawn(move || {
+            let _alone = files.writing.lock().unwrap();
+            held.send(()).unwrap();
+            may_go.recv().unwrap();
+        });
+        is_held.recv().unwrap();
+        // Looked at before the call begins, and again while the write waits.
+        let mut looks = 0;
+        let stop: Stop<'_> = Box::pin(std::future::poll_fn(move |_| {
+            looks += 1;
+            if looks < 2 { Poll::Pending } else { Poll::Ready("the gate closed") }
+        }));
+        let call = LocalCall::WriteFile(WriteFileArgs { path: "a.txt".to_owned(), content: "x".to_owned() });
+        // Polled in this order, so that the lock is let go of after the write was told to stop.
+        let (output, ()) = tokio::join!(biased; workshop.run(call, stop), async { let_go.send(()).unwrap() });
+        holder.join().unwrap();
+        assert_eq!(output.text, "error: interrupted: the gate closed; nothing was changed");
+        assert!(!folder.path().join("a.txt").exists());
     }
 }

@@ -191,11 +191,11 @@ fn i4_a_teammate_can_answer_nothing_but_its_own_shutdown() {
     let bob = bench.requests_of("bob");
     let answers = results(bob.last().expect("bob worked"));
     assert!(
-        answers[0].contains("there is no tool \"review_plan\"") && answers[0].contains("submit_plan"),
+        answers[0].contains("there is no tool `review_plan`") && answers[0].contains("submit_plan"),
         "{}",
         answers[0]
     );
-    assert!(answers[1].contains("there is no tool \"spawn_teammate\""));
+    assert!(answers[1].contains("there is no tool `spawn_teammate`"));
     assert!(answers[2].starts_with("error: there is no request"), "{}", answers[2]);
     bench.assert_no_faults();
 }
