@@ -8,6 +8,7 @@ use std::path::Path;
 
 use std::time::Duration;
 
+use anyhow::Context;
 use tempfile::TempDir;
 
 use crate::cli::Cli;
@@ -95,10 +96,9 @@ Type 重构 (or: refactor) to begin, then 开始吧 / yes, or 不 / no. Ctrl-D l
 ///
 /// # Errors
 /// One clear text for exit code 2: the stage can't be set.
-pub async fn run(cli: &Cli, script: bool, env: Env<'_>, place: &Place) -> Result<u8, String> {
-    let folder =
-        unpack_sample().map_err(|error| format!("the sample can't be put into a temporary folder: {error}"))?;
-    let state = tempfile::tempdir().map_err(|error| format!("no temporary folder can be had: {error}"))?;
+pub async fn run(cli: &Cli, script: bool, env: Env<'_>, place: &Place) -> anyhow::Result<u8> {
+    let folder = unpack_sample().context("the sample can't be put into a temporary folder")?;
+    let state = tempfile::tempdir().context("no temporary folder can be had")?;
     let number = |name: &str| env(name).and_then(|text| text.parse::<u64>().ok());
     let options = ServeOptions {
         seed: number("S15_DEMO_SEED").unwrap_or_else(|| u64::from(std::process::id())),
@@ -106,14 +106,14 @@ pub async fn run(cli: &Cli, script: bool, env: Env<'_>, place: &Place) -> Result
         piece_delay: if script { Duration::ZERO } else { PIECE_DELAY },
         ..ServeOptions::default()
     };
-    let server = serve(demo_scenario()?, options).await.map_err(|error| format!("no port on 127.0.0.1: {error}"))?;
+    let server = serve(demo_scenario().map_err(anyhow::Error::msg)?, options).await.context("no port on 127.0.0.1")?;
     let stage = Stage {
         workspace: folder.path().to_owned(),
         state_dir: state.path().to_owned(),
         base_url: server.url(),
         model: MODEL.to_owned(),
     };
-    let config = Config::for_demo(cli, &stage, env, place).map_err(|error| error.to_string())?;
+    let config = Config::for_demo(cli, &stage, env, place)?;
     let by_itself = script || !place.stdin_is_terminal || !place.stdout_is_terminal;
     let lines = vec![DEMO_REQUEST.to_owned(), DEMO_CONFIRMATION.to_owned()];
     let opening = Opening { words: Some(WORDS.to_owned()), script: by_itself.then_some(lines) };

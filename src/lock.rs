@@ -186,7 +186,7 @@ mod tests {
 
     /// The other process of the next test.
     #[test]
-    #[ignore = "is started by the test below"]
+    #[ignore = "no test by itself: the test below runs it as another process"]
     fn hold_until_killed() {
         let Some(state) = std::env::var_os("LOCK_TEST_STATE") else {
             return;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Parser;
 use s15::cli::{Cli, Command};
 use s15::config::{Config, Place, process_env};
@@ -19,24 +20,24 @@ fn main() -> ExitCode {
     restore_terminal_on_panic();
     let code = start(&cli).unwrap_or_else(|refusal| {
         // Nobody to tell it to changes nothing about the exit code.
-        let _ = writeln!(std::io::stderr(), "s15: {refusal}");
+        let _ = writeln!(std::io::stderr(), "s15: {refusal:#}");
         EXIT_CONFIGURATION
     });
     // Threads that wait for a key or a pipe must not keep the process alive.
     std::process::exit(i32::from(code))
 }
 
-fn start(cli: &Cli) -> Result<u8, String> {
+fn start(cli: &Cli) -> anyhow::Result<u8> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
-        .map_err(|error| format!("the runtime can't be started: {error}"))?;
+        .context("the runtime can't be started")?;
     let place = Place::here();
     match cli.command {
         Some(Command::Demo { script }) => runtime.block_on(demo::run(cli, script, &process_env, &place)),
         None => {
-            let config = Config::resolve(cli, &process_env, &place).map_err(|error| error.to_string())?;
+            let config = Config::resolve(cli, &process_env, &place)?;
             runtime.block_on(run(config, Opening::default()))
         }
     }

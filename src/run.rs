@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::{Context, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use uuid::Uuid;
@@ -30,11 +31,11 @@ pub struct Opening {
 ///
 /// # Errors
 /// One clear text for exit code 2: the run can't begin, and nothing was sent anywhere.
-pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
+pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let id = Uuid::now_v7();
     let lock = WorkspaceLock::take(&config.state_dir, &config.workspace, id);
     let lock_warning = match &lock {
-        Err(error @ LockError::Held { .. }) => return Err(error.to_string()),
+        Err(error @ LockError::Held { .. }) => return Err(anyhow!("{error}")),
         Err(error @ LockError::Unusable { .. }) => Some(error.to_string()),
         Ok(_) => None,
     };
@@ -43,25 +44,23 @@ pub async fn run(config: Config, opening: Opening) -> Result<u8, String> {
     if let Err(error) = post.hold()
         && read_only(&config.workspace).is_none()
     {
-        return Err(error.to_string());
+        return Err(error.into());
     }
-    let client = Client::new(client_settings(&config, id))?;
+    let client = Client::new(client_settings(&config, id)).map_err(anyhow::Error::msg)?;
     let folder = session_folder(&workspace_folder(&config.state_dir, &config.workspace), id);
     let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
-        .map_err(|error| format!("{}: {error}", config.workspace.display()))?;
+        .with_context(|| config.workspace.display().to_string())?;
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
     // Before the terminal is changed: a signal from here on gives it back.
-    let signals = Signals::listen().map_err(|error| format!("signals can't be listened to: {error}"))?;
+    let signals = Signals::listen().context("signals can't be listened to")?;
     let (typed, lines) = unbounded_channel();
     let front = if opening.script.is_some() { Front::Pipe } else { front(&config.front) };
-    let ui = Arc::new(
-        Ui::start(front, ui_options(&config), typed).map_err(|error| format!("the terminal can't be used: {error}"))?,
-    );
+    let ui = Arc::new(Ui::start(front, ui_options(&config), typed).context("the terminal can't be used")?);
     events.subscribe(ui.items());
     // Without a state folder there is no journal; the warning says so.
     let journal = match &lock {
-        Ok(_) => Some(Journal::start(folder.clone(), id, &events).map_err(|error| format!("no journal: {error}"))?),
+        Ok(_) => Some(Journal::start(folder.clone(), id, &events).context("no journal")?),
         Err(_) => None,
     };
     if let Some(text) = opening.words {

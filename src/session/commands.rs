@@ -1,7 +1,7 @@
 //! The commands typed at the prompt. They work without the model.
 
 use crate::event::{Event, Level};
-use crate::protocol::AgentName;
+use crate::protocol::{AgentName, Proposal};
 
 use super::Session;
 
@@ -68,7 +68,7 @@ impl Session {
     /// Changes the open proposal without a model turn.
     fn edit_proposal(&mut self, words: &[&str]) {
         let edited = match words {
-            ["drop", name] => self.edit(name, super::super::protocol::proposal::Proposal::drop_member),
+            ["drop", name] => self.edit(name, Proposal::drop_member),
             ["plan", name, "on"] => self.edit(name, |proposal, name| proposal.set_plan(name, true)),
             ["plan", name, "off"] => self.edit(name, |proposal, name| proposal.set_plan(name, false)),
             ["model", name, model] => {
@@ -84,7 +84,7 @@ impl Session {
     fn edit(
         &mut self,
         name: &str,
-        change: impl FnOnce(&mut crate::protocol::Proposal, &AgentName) -> Result<(), String>,
+        change: impl FnOnce(&mut Proposal, &AgentName) -> Result<(), String>,
     ) -> Result<(), String> {
         let name = AgentName::parse(name).map_err(|error| error.to_string())?;
         let proposal = self.confirmation.edit(|proposal| change(proposal, &name))?.clone();
@@ -105,23 +105,9 @@ fn help() -> String {
 
 /// The command that a mistyped word is nearest to.
 fn nearest_command(word: &str) -> Option<&'static str> {
-    let (name, distance) =
-        COMMANDS.iter().map(|(name, ..)| (*name, edit_distance(word, name))).min_by_key(|(_, distance)| *distance)?;
+    let (name, distance) = COMMANDS
+        .iter()
+        .map(|(name, ..)| (*name, strsim::levenshtein(word, name)))
+        .min_by_key(|(_, distance)| *distance)?;
     (distance <= 3).then_some(name)
-}
-
-/// Insertions, deletions and replacements that turn one word into the other.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }

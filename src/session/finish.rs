@@ -31,10 +31,6 @@ pub(super) struct Outcome {
     pub(super) input_ended: bool,
     /// The lead was told that all is quiet and something is open.
     pub(super) quiet_told: bool,
-    /// A teammate was spawned.
-    pub(super) team_ran: bool,
-    /// The lead's last words.
-    pub(super) last_text: String,
 }
 
 impl Session {

@@ -90,7 +90,6 @@ impl Session {
         if let Some(teammate) = self.teammate_mut(&name) {
             teammate.desk.start(start);
         }
-        self.outcome.team_ran = true;
         self.set_status(&name, Status::Spawning, "");
         let mut metadata = Metadata::default();
         metadata.other.insert("spawn".to_owned(), true.into());
@@ -183,8 +182,7 @@ impl Session {
                 self.notice(Level::Error, format!("{cause}{pending}"));
             }
             TurnEnd::Cancelled => self.notice(Level::Info, "(interrupted)"),
-            TurnEnd::Done { text } => self.outcome.last_text = text,
-            TurnEnd::Yielded | TurnEnd::Ended => {}
+            TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended => {}
         }
         if self.leaving.is_some() {
             return;

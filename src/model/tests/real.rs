@@ -41,7 +41,7 @@ async fn ask(
 }
 
 #[tokio::test]
-#[ignore = "needs a server"]
+#[ignore = "needs a real server: OPENAI_BASE_URL=… OPENAI_MODEL=… cargo test --lib real -- --ignored"]
 async fn a_real_server_takes_back_what_it_said() {
     let model = var("OPENAI_MODEL").expect("OPENAI_MODEL names a model");
     let mut history = History::new("You are a helpful assistant. Use the tool read_file to read files.");
@@ -72,7 +72,7 @@ async fn a_real_server_takes_back_what_it_said() {
 }
 
 #[tokio::test]
-#[ignore = "needs a server"]
+#[ignore = "needs a real server: OPENAI_BASE_URL=… OPENAI_MODEL=… cargo test --lib real -- --ignored"]
 async fn a_real_server_s_stream_can_be_cancelled() {
     let model = var("OPENAI_MODEL").expect("OPENAI_MODEL names a model");
     let mut history = History::new("You are a helpful assistant.");
@@ -89,7 +89,7 @@ async fn a_real_server_s_stream_can_be_cancelled() {
 }
 
 #[tokio::test]
-#[ignore = "needs a server"]
+#[ignore = "needs a real server: OPENAI_BASE_URL=… OPENAI_MODEL=… cargo test --lib real -- --ignored"]
 async fn a_real_server_s_refusal_is_told_in_its_own_words() {
     let model = var("OPENAI_MODEL").expect("OPENAI_MODEL names a model");
     let mut history = History::new("s");
