@@ -9,6 +9,7 @@
 //! * [`model`], [`tools`], [`mail`], [`journal`]: what the loop reaches the world through.
 //! * [`scenario`]: the scripted model server behind the demo and the tests.
 //! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
+//! * [`killpoint`]: where tests pull the plug; nothing in a release build.
 //! * [`cli`], [`config`], [`lock`], [`run`]: what was typed, what it means, and how the parts are put together.
 
 mod agent;
@@ -17,6 +18,7 @@ pub mod config;
 pub mod demo;
 pub mod event;
 pub mod journal;
+pub mod killpoint;
 pub mod lock;
 pub mod mail;
 pub mod model;

@@ -16,12 +16,12 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("lib", ANY),
     ("demo", ANY),
     ("run", ANY),
-    ("session", &["agent", "tools", "mail", "model", "journal", "event", "protocol"]),
-    ("agent", &["tools", "mail", "model", "journal", "event", "protocol"]),
-    ("tools", &["journal", "event", "protocol"]),
-    ("mail", &["journal", "event", "protocol"]),
-    ("model", &["journal", "event", "protocol"]),
-    ("journal", &["private", "event", "protocol"]),
+    ("session", &["killpoint", "agent", "tools", "mail", "model", "journal", "event", "protocol"]),
+    ("agent", &["killpoint", "tools", "mail", "model", "journal", "event", "protocol"]),
+    ("tools", &["killpoint", "journal", "event", "protocol"]),
+    ("mail", &["killpoint", "journal", "event", "protocol"]),
+    ("model", &["killpoint", "journal", "event", "protocol"]),
+    ("journal", &["killpoint", "private", "event", "protocol"]),
     ("lock", &["private", "journal"]),
     ("config", &["cli"]),
     ("ui", &["event", "protocol"]),
@@ -30,7 +30,7 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("protocol", &[]),
 ];
 /// Modules that import nothing of the crate.
-const LEAVES: [&str; 2] = ["cli", "private"];
+const LEAVES: [&str; 3] = ["cli", "killpoint", "private"];
 const ANY: &[&str] = &["*"];
 
 /// Crates that belong to one module alone.
