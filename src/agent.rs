@@ -5,6 +5,7 @@
 
 mod hands;
 mod lines;
+mod open;
 mod port;
 mod reins;
 
@@ -16,16 +17,18 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::event::{Event, TurnEnd};
+use crate::event::{Event, Record, TurnEnd};
 use crate::journal::Events;
 use crate::model::{Ask, AskError, Client, History, Progress, Purpose, Reply};
 use crate::protocol::AgentName;
 use crate::tools::{self, Role};
 
 use hands::Flow;
-pub(crate) use hands::Hands;
+pub(crate) use hands::{Hands, TURN_ENDED, not_run};
 use lines::Lines;
-pub(crate) use port::{CallEnd, Intake, Port, Report, ToSession};
+use open::OpenCall;
+pub(crate) use open::{Before, GoingOn};
+pub(crate) use port::{CallEnd, Caller, Intake, Port, Report, ToSession};
 pub(crate) use reins::{Halt, Reins};
 
 /// How long an unfinished line of a streaming reply waits before it is shown as it is.
@@ -49,6 +52,8 @@ pub(crate) struct Agent {
     pub(crate) history: History,
     /// Logical calls made so far; the number of the last one.
     pub(crate) calls: u64,
+    /// Where the first turn goes on, if an earlier run began it.
+    pub(crate) going_on: GoingOn,
     /// Model calls that one turn may take.
     pub(crate) turn_calls_max: u32,
 }
@@ -57,6 +62,7 @@ pub(crate) struct Agent {
 pub(crate) struct Remains {
     pub(crate) history: History,
     pub(crate) calls: u64,
+    pub(crate) going_on: GoingOn,
 }
 
 impl Agent {
@@ -72,7 +78,7 @@ impl Agent {
                 }
             }
         }
-        let remains = Remains { history: self.history, calls: self.calls };
+        let remains = Remains { history: self.history, calls: self.calls, going_on: GoingOn::Afresh };
         self.port.send(ToSession::Exited { remains: Box::new(remains), panicked });
     }
 
@@ -81,20 +87,21 @@ impl Agent {
         #[cfg(debug_assertions)]
         fail_on_purpose(&self.name);
         for _ in 0..self.turn_calls_max {
-            if let Some(end) = self.take_in().await {
-                return end;
-            }
-            let reply = match self.ask().await {
-                Ok(reply) => reply,
-                Err(end) => return end,
+            let calls = match std::mem::take(&mut self.going_on) {
+                GoingOn::Said(text) => return TurnEnd::Done { text },
+                GoingOn::Yielded => return TurnEnd::Yielded,
+                GoingOn::Calls(known) => OpenCall::left_in(&self.history, known),
+                GoingOn::Afresh => match self.next_reply().await {
+                    Ok(reply) if reply.calls.is_empty() => return TurnEnd::Done { text: reply.text },
+                    Ok(reply) => OpenCall::fresh(reply.calls),
+                    Err(end) => return end,
+                },
             };
-            if reply.calls.is_empty() {
-                return TurnEnd::Done { text: reply.text };
-            }
-            match self.hands.run(&reply.calls, &mut self.history, &self.port, &self.reins).await {
+            match self.hands.run(calls, &mut self.history, &self.port, &self.reins).await {
                 Flow::GoOn => {}
                 Flow::Yield => return TurnEnd::Yielded,
                 Flow::Cancelled => return TurnEnd::Cancelled,
+                Flow::Suspended => return TurnEnd::Suspended,
             }
         }
         TurnEnd::Failed {
@@ -105,17 +112,14 @@ impl Agent {
         }
     }
 
-    /// Puts what has arrived into the history; gives the turn's end if it must not go on.
-    async fn take_in(&mut self) -> Option<TurnEnd> {
+    /// Puts what has arrived into the history and asks the model.
+    async fn next_reply(&mut self) -> Result<Reply, TurnEnd> {
         match self.port.intake().await {
-            Some(Intake::GoOn(entries)) => {
-                for entry in &entries {
-                    self.history.push_user(entry);
-                }
-                None
-            }
-            Some(Intake::End) | None => Some(TurnEnd::Ended),
+            Some(Intake::GoOn(entries)) => entries.iter().for_each(|entry| self.history.push_user(entry)),
+            Some(Intake::Suspend) => return Err(TurnEnd::Suspended),
+            Some(Intake::End) | None => return Err(TurnEnd::Ended),
         }
+        self.ask().await
     }
 
     /// One logical model call. Its text streams by whole lines, its reply goes into the history.
@@ -174,12 +178,26 @@ impl Agent {
                 });
                 Ok(reply)
             }
+            // The call is made again when the session goes on, under the same number.
+            Err(AskError::Cancelled { .. }) if self.reins.halted() == Halt::Suspend => {
+                self.calls -= 1;
+                Err(TurnEnd::Suspended)
+            }
             Err(AskError::Cancelled { partial }) => {
                 self.history.push_cut_reply(&partial);
+                self.record_cut(partial);
                 Err(TurnEnd::Cancelled)
             }
-            Err(AskError::Failed { text, .. }) => Err(TurnEnd::Failed { cause: text }),
+            Err(AskError::Failed { text, .. }) => {
+                self.record_cut(String::new());
+                Err(TurnEnd::Failed { cause: text })
+            }
         }
+    }
+
+    fn record_cut(&self, partial: String) {
+        let cut = Record::ReplyCut { agent: self.name.clone(), call: self.calls, partial };
+        self.events.emit(Event::Record(cut));
     }
 
     fn tools(&self) -> &'static Value {

@@ -25,6 +25,12 @@ pub struct Cli {
     /// Do this one request without a terminal, print the answer, and exit.
     #[arg(short, long, value_name = "PROMPT", help_heading = "Headless")]
     pub print: Option<String>,
+    /// Go on with the session that was last used in this workspace.
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub continue_last: bool,
+    /// Go on with this session (s15 sessions lists them); without an ID, choose from a list.
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub resume: Option<String>,
     /// All that can also be said by the environment or a file.
     #[command(flatten)]
     pub flags: Flags,
@@ -39,6 +45,8 @@ pub enum Command {
         #[arg(long)]
         script: bool,
     },
+    /// The sessions of all workspaces, the last used first.
+    Sessions,
 }
 
 /// The flags, each as its text.
@@ -182,6 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn a_session_is_continued_named_or_chosen() {
+        assert!(parse(&["-c"]).unwrap().continue_last);
+        let named = parse(&["--resume", "3f2a", "-p", "go on"]).unwrap();
+        assert_eq!((named.resume.as_deref(), named.print.as_deref()), (Some("3f2a"), Some("go on")));
+        assert_eq!(parse(&["-r"]).unwrap().resume.as_deref(), Some(""));
+        assert!(parse(&["-c", "-r", "x"]).is_err());
+        assert_eq!(parse(&["sessions"]).unwrap().command, Some(Command::Sessions));
+    }
+
+    #[test]
     fn usage_errors_end_with_2_and_help_with_0() {
         for wrong in [
             &["--nonsense"][..],
@@ -202,10 +220,10 @@ mod tests {
     #[test]
     fn what_is_not_built_yet_is_not_offered() {
         let help = Cli::command().render_long_help().to_string();
-        for later in ["--resume", "--continue", "--record", "--replay", "--permission-mode", "doctor"] {
+        for later in ["--record", "--replay", "--permission-mode", "doctor"] {
             assert!(!help.contains(later), "{later}");
         }
-        assert!(parse(&["--resume"]).is_err());
+        assert!(parse(&["--record", "x"]).is_err());
     }
 
     #[test]

@@ -52,12 +52,33 @@ pub struct Config {
     pub front: FrontEnd,
     /// Typed before the first prompt: the first line of the session. `None` with `--print`.
     pub first_line: Option<String>,
+    /// The session that goes on, if it isn't a new one.
+    pub resume: Option<Which>,
     /// May colour be used?
     pub color: bool,
     /// All limits.
     pub limits: Limits,
     /// What the user should be told once, each on one line.
     pub warnings: Vec<String>,
+}
+
+/// Which session goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The one that was used last.
+    Last,
+    /// The one that the user chooses from a list.
+    Choose,
+    /// The one with this id, or a part of it that no other has.
+    Named(String),
+}
+
+fn resume(cli: &Cli) -> Option<Which> {
+    match cli.resume.as_deref() {
+        Some(id) if id.trim().is_empty() => Some(Which::Choose),
+        Some(id) => Some(Which::Named(id.to_owned())),
+        None => cli.continue_last.then_some(Which::Last),
+    }
 }
 
 /// Where lines come from and answers go.
@@ -134,6 +155,18 @@ impl Config {
         Self::build(cli, layers, workspace, env, place)
     }
 
+    /// The folder that `s15` keeps its locks and journals in; needs no model.
+    ///
+    /// # Errors
+    /// As [`Config::resolve`].
+    pub fn state_dir_of(cli: &Cli, env: Env<'_>, place: &Place) -> Result<PathBuf, ConfigError> {
+        let mut layers = Layers::default();
+        layers.add_flags(&cli.flags);
+        layers.add_environment(env)?;
+        layers.add_user_file(env, place)?;
+        state_dir(&layers, env, place)
+    }
+
     /// The configuration of `s15 demo`: colour and limits are the user's, but no key, server or settings file of theirs is read.
     ///
     /// # Errors
@@ -201,6 +234,7 @@ impl Config {
             yes: layers.value(Setting::Yes, values::switch)?.unwrap_or(false),
             color: color(&layers, &front, env, place)?,
             limits: Limits::read(&mut layers)?,
+            resume: resume(cli),
             first_line: cli.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
             workspace,
             base_url,

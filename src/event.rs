@@ -1,7 +1,11 @@
 //! The closed set of all that can be shown, journaled, or printed as `stream-json`. The core emits it; nothing here knows a terminal.
 
+mod record;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+pub use record::{MemberState, Record};
 
 use crate::protocol::{AgentName, Gate, Message, Proposal, Request};
 
@@ -11,7 +15,7 @@ pub const EVENT_VERSION: u32 = 1;
 /// One event with its place in the session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Item {
-    /// Session-wide, from 1, without gaps.
+    /// Session-wide, from 1, rising. A number that isn't shown belongs to the journal's bookkeeping.
     pub seq: u64,
     /// RFC 3339, UTC, milliseconds.
     pub time: String,
@@ -36,6 +40,13 @@ pub enum Event {
         model: String,
         /// The server's base URL.
         server: String,
+    },
+    /// A session goes on that had been left, or had been cut off.
+    SessionResumed {
+        /// How its agents and requests stand, for the user.
+        state: String,
+        /// Does it wait for a line before any model call?
+        waits: bool,
     },
     /// The user typed a line for the lead. `queued`: the lead was working, so it joins before its next model call.
     UserLine {
@@ -231,6 +242,8 @@ pub enum Event {
         /// Why, in a few words.
         reason: String,
     },
+    /// Bookkeeping for the journal alone: never shown, and no part of `stream-json`.
+    Record(Record),
 }
 
 /// Tokens of one call, as the server gave them.
@@ -284,6 +297,8 @@ pub enum TurnEnd {
     Cancelled,
     /// The agent ends.
     Ended,
+    /// The session was left in the middle of it: it goes on when the session does.
+    Suspended,
 }
 
 /// How a notice is marked.

@@ -1,9 +1,12 @@
 //! What happened, and where it is told: one numbered stream of events, the journals on disk, and the views in `.team/`.
 //!
-//! Knows the form of events and nothing of why they come; nothing written here is ever read back to decide something.
+//! Knows the form of events and nothing of why they come. The journals are read back when a session is resumed; the views are
+//! written and never read.
 
 mod events;
 mod mask;
+mod reader;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -15,6 +18,8 @@ use uuid::Uuid;
 
 pub use events::Events;
 pub use mask::Mask;
+pub use reader::{Past, Unreadable, read_session};
+pub use sync::SYNC_EVERY;
 pub use views::{RosterEntry, Views};
 pub use writer::{JOURNAL_VERSION, Journal};
 

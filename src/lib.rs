@@ -10,6 +10,7 @@
 //! * [`scenario`]: the scripted model server behind the demo and the tests.
 //! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
 //! * [`killpoint`]: where tests pull the plug; nothing in a release build.
+//! * [`sessions`]: which there are, read from their journals.
 //! * [`cli`], [`config`], [`lock`], [`run`]: what was typed, what it means, and how the parts are put together.
 
 mod agent;
@@ -27,5 +28,6 @@ pub mod protocol;
 pub mod run;
 pub mod scenario;
 pub mod session;
+pub mod sessions;
 pub mod tools;
 pub mod ui;

@@ -5,6 +5,7 @@
 
 mod claim;
 mod folder;
+mod held;
 mod lease;
 mod lines;
 mod mailbox;
@@ -45,6 +46,17 @@ pub struct Post {
     last_id: Uuid,
     /// Were the folders made in this run? Then they are made anew when somebody removes them.
     made: bool,
+}
+
+/// What an earlier run of a session issued and took in.
+#[derive(Debug, Default)]
+pub struct Issued {
+    /// Every message that was ever issued: its reader and its id.
+    pub ids: Vec<(AgentName, Uuid)>,
+    /// Those that were not acknowledged, oldest first, and whether their reader was given them.
+    pub outstanding: Vec<(Message, bool)>,
+    /// Outside mail that its reader was given.
+    pub taken: Vec<(AgentName, MailKey)>,
 }
 
 /// What a drain found.
@@ -138,6 +150,43 @@ impl Post {
         self.mailboxes.entry(to.clone()).or_insert_with(|| Mailbox::new(to)).send(batch, &self.folder)
     }
 
+    /// Issues messages to one reader: from here on they are held in memory until acknowledged. Their lines are written by
+    /// [`Post::write_out`], once it is recorded that they were issued.
+    pub fn issue(&mut self, batch: Vec<Message>) {
+        let Some(to) = batch.first().map(|message| message.to.clone()) else { return };
+        self.mailboxes.entry(to.clone()).or_insert_with(|| Mailbox::new(to)).held.issue(batch, false);
+    }
+
+    /// Writes the lines of messages that were issued to a reader, in one write.
+    ///
+    /// # Errors
+    /// The file can't be written, or its lock can't be had; the messages are delivered from memory all the same.
+    pub fn write_out(&mut self, to: &AgentName) -> Result<(), MailError> {
+        let Some(mailbox) = self.mailboxes.get_mut(to).filter(|mailbox| mailbox.held.is_unwritten()) else {
+            return Ok(());
+        };
+        self.made = true;
+        let made = self.folder.make();
+        mailbox.write_out(&self.folder, made)
+    }
+
+    /// Takes up the mail of a session that is resumed.
+    pub fn restore(&mut self, past: Issued) {
+        self.last_id = past.ids.iter().map(|(_, id)| *id).max().unwrap_or_default();
+        let mut mailbox = |name: &AgentName, act: &mut dyn FnMut(&mut Mailbox)| {
+            act(self.mailboxes.entry(name.clone()).or_insert_with(|| Mailbox::new(name.clone())));
+        };
+        for (to, id) in past.ids {
+            mailbox(&to, &mut |mailbox| mailbox.held.expect(id));
+        }
+        for (message, drained) in past.outstanding {
+            mailbox(&message.to.clone(), &mut |mailbox| mailbox.held.restore(message.clone(), drained));
+        }
+        for (reader, key) in past.taken {
+            mailbox(&reader, &mut |mailbox| mailbox.pass_over(key.clone()));
+        }
+    }
+
     /// Takes what lies in a mailbox. Gives no mail twice; what it gave waits for its acknowledgement.
     ///
     /// Inside mail comes first and all of it; what lies in files is bounded, and the rest waits for the next drain.
@@ -147,7 +196,8 @@ impl Post {
         let exists = self.folder.exists();
         let made = made.and_then(|()| if exists { self.folder.hold() } else { Ok(()) });
         let mailbox = self.mailboxes.entry(name.clone()).or_insert_with(|| Mailbox::new(name.clone()));
-        mailbox.take_issued(&mut drain);
+        // It needs no file for that: the file is the record, memory the truth.
+        drain.mail.extend(mailbox.held.drain());
         if let Err(error) = made {
             mailbox.tell(&mut drain, error.to_string());
         } else if exists {
@@ -174,10 +224,16 @@ impl Post {
         self.mailboxes.get_mut(name).map_or_else(Vec::new, |mailbox| mailbox.withdraw(self.patience))
     }
 
+    /// Was this message issued to that reader and not yet acknowledged?
+    #[must_use]
+    pub fn is_outstanding(&self, name: &AgentName, id: Uuid) -> bool {
+        self.mailboxes.get(name).is_some_and(|mailbox| mailbox.held.is_outstanding(id))
+    }
+
     /// Inside messages that were sent and not yet drained.
     #[must_use]
     pub fn waiting(&self, name: &AgentName) -> usize {
-        self.mailboxes.get(name).map_or(0, Mailbox::waiting)
+        self.mailboxes.get(name).map_or(0, |mailbox| mailbox.held.waiting())
     }
 
     /// Whose mailbox holds something that was not drained, or deserves a drain for what it may tidy up? A cheap look: no file is

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use s15::cli::{Cli, Command};
-use s15::config::{Config, Place, process_env};
-use s15::demo;
+use s15::config::{Config, FrontEnd, Place, Which, process_env};
 use s15::run::{Opening, run};
+use s15::{demo, sessions};
 
 /// Usage or configuration.
 const EXIT_CONFIGURATION: u8 = 2;
@@ -36,11 +36,47 @@ fn start(cli: &Cli) -> anyhow::Result<u8> {
     let place = Place::here();
     match cli.command {
         Some(Command::Demo { script }) => runtime.block_on(demo::run(cli, script, &process_env, &place)),
+        Some(Command::Sessions) => list_sessions(cli, &place),
         None => {
-            let config = Config::resolve(cli, &process_env, &place)?;
+            let mut config = Config::resolve(cli, &process_env, &place)?;
+            if config.resume == Some(Which::Choose) {
+                config.resume = Some(choose_session(&config)?);
+            }
             runtime.block_on(run(config, Opening::default()))
         }
     }
+}
+
+fn list_sessions(cli: &Cli, place: &Place) -> anyhow::Result<u8> {
+    let sessions = sessions::all(&Config::state_dir_of(cli, &process_env, place)?);
+    let mut out = std::io::stdout().lock();
+    // A reader that has had enough closes the pipe, and that is no fault.
+    for session in &sessions {
+        let _ = writeln!(out, "{}\n          {}", session.line(), session.workspace.display());
+    }
+    if sessions.is_empty() {
+        let _ = writeln!(out, "no sessions yet; s15 starts one");
+    }
+    Ok(0)
+}
+
+/// Shows the workspace's sessions and asks for one.
+fn choose_session(config: &Config) -> anyhow::Result<Which> {
+    let sessions = sessions::of_workspace(&config.state_dir, &config.workspace);
+    let mut err = std::io::stderr().lock();
+    for (index, session) in sessions.iter().enumerate() {
+        writeln!(err, "{:>3}  {}", index + 1, session.line())?;
+    }
+    anyhow::ensure!(!sessions.is_empty(), "there is no session to go on with in {}", config.workspace.display());
+    anyhow::ensure!(config.front == FrontEnd::Terminal, "name one of these: s15 --resume ID");
+    write!(err, "Which one? [1] ")?;
+    err.flush()?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let number = if line.trim().is_empty() { Ok(1) } else { line.trim().parse::<usize>() };
+    let chosen = number.ok().and_then(|number| sessions.get(number.checked_sub(1)?));
+    let chosen = chosen.with_context(|| format!("{:?} is no number of the list", line.trim()))?;
+    Ok(Which::Named(chosen.id.to_string()))
 }
 
 /// A panic in a task is caught and told by the session. One in the program's own threads ends it, and must not leave a

@@ -10,11 +10,12 @@ use uuid::Uuid;
 
 use crate::config::{self, Config, FrontEnd};
 use crate::event::{EVENT_VERSION, Event, Level};
-use crate::journal::{Events, Journal, Mask, Views, session_folder};
+use crate::journal::{Events, Journal, Mask, Views, read_session, session_folder};
 use crate::lock::{LockError, WorkspaceLock, workspace_folder};
 use crate::mail::Post;
 use crate::model::{Client, ClientSettings, Secret};
-use crate::session::{Means, Session, Settings, Source, UserInput, command_names};
+use crate::session::{Means, Recalled, Session, Settings, Source, UserInput, command_names};
+use crate::sessions::{self, End, Summary};
 use crate::tools::Workshop;
 use crate::ui::{Color, Front, OutputFormat, Typed, Ui, UiOptions};
 
@@ -32,12 +33,13 @@ pub struct Opening {
 /// # Errors
 /// One clear text for exit code 2: the run can't begin, and nothing was sent anywhere.
 pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
-    let id = Uuid::now_v7();
-    let lock = WorkspaceLock::take(&config.state_dir, &config.workspace, id);
-    let lock_warning = match &lock {
+    let pick = |which| sessions::pick(&config.state_dir, &config.workspace, which);
+    let earlier = config.resume.as_ref().map(pick).transpose()?;
+    let id = earlier.as_ref().map_or_else(Uuid::now_v7, |earlier| earlier.id);
+    let (lock, lock_warning) = match WorkspaceLock::take(&config.state_dir, &config.workspace, id) {
+        Ok(lock) => (Some(lock), None),
         Err(error @ LockError::Held { .. }) => return Err(anyhow!("{error}")),
-        Err(error @ LockError::Unusable { .. }) => Some(error.to_string()),
-        Ok(_) => None,
+        Err(error @ LockError::Unusable { .. }) => (None, Some(error.to_string())),
     };
     let post = Post::new(&config.workspace, id);
     // A workspace that can't be written is told of later; one that another run reads is refused.
@@ -46,8 +48,9 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     {
         return Err(error.into());
     }
-    let client = Client::new(client_settings(&config, id)).map_err(anyhow::Error::msg)?;
     let folder = session_folder(&workspace_folder(&config.state_dir, &config.workspace), id);
+    let past = earlier.map(|_| read_session(&folder, id)).transpose()?.map(Recalled::of);
+    let client = Client::new(client_settings(&config, id)).map_err(anyhow::Error::msg)?;
     let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
         .with_context(|| config.workspace.display().to_string())?;
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
@@ -58,15 +61,19 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let front = if opening.script.is_some() { Front::Pipe } else { front(&config.front) };
     let ui = Arc::new(Ui::start(front, ui_options(&config), typed).context("the terminal can't be used")?);
     events.subscribe(ui.items());
+    let unfinished = past.is_none().then(|| sessions::unfinished(&config.state_dir, &config.workspace)).flatten();
     // Without a state folder there is no journal; the warning says so.
-    let journal = match &lock {
-        Ok(_) => Some(Journal::start(folder.clone(), id, &events).context("no journal")?),
-        Err(_) => None,
-    };
+    if lock.is_some() {
+        let last_seq = past.as_ref().map_or(0, Recalled::last_seq);
+        events.journal_to(Journal::new(folder.clone(), id).context("no journal")?, last_seq);
+    }
     if let Some(text) = opening.words {
         events.emit(Event::Notice { level: Level::Info, text });
     }
-    begin(&config, id, &client, &events, lock_warning);
+    begin(&config, id, &client, &events, lock_warning.into_iter().collect());
+    if let Some(session) = unfinished {
+        events.emit(Event::Notice { level: Level::Info, text: how_to_go_on(&session) });
+    }
 
     let (to_session, user) = unbounded_channel();
     first_lines(&config, &to_session);
@@ -75,10 +82,7 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let scripted = opening.script.is_some();
     let next_line = match opening.script {
         Some(lines) => say_in_turn(lines, to_session, events.clone()),
-        None => {
-            let ui = Arc::clone(&ui);
-            Box::new(move || ui.ready_for_line())
-        }
+        None => ask_front_end(Arc::clone(&ui)),
     };
     let means = Means {
         client,
@@ -89,17 +93,15 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
         user,
         next_line,
     };
-    let code = Session::run(settings(&config, id, folder.join("out"), scripted), means).await;
-    if let Some(journal) = journal {
-        journal.close();
-    }
+    let code = Session::run(settings(&config, id, folder.join("out"), scripted), means, past).await;
+    events.close_journal();
     if let Some(ui) = Arc::into_inner(ui) {
         ui.close();
     }
     Ok(code)
 }
 
-fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, lock_warning: Option<String>) {
+fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, more: Vec<String>) {
     events.emit(Event::SessionStarted {
         version: EVENT_VERSION,
         session: id,
@@ -108,9 +110,19 @@ fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, lock_warni
         server: client.url().trim_end_matches("/chat/completions").to_owned(),
     });
     let read_only = read_only(&config.workspace);
-    for text in config.warnings.iter().cloned().chain(lock_warning).chain(read_only) {
+    for text in config.warnings.iter().cloned().chain(more).chain(read_only) {
         events.emit(Event::Notice { level: Level::Warning, text });
     }
+}
+
+/// What to say of a session that didn't come to its end.
+fn how_to_go_on(session: &Summary) -> String {
+    let how = match &session.end {
+        End::CutOff => "was cut off",
+        End::Left(_) | End::Running => "was left with its team",
+    };
+    let request = session.first_request.as_deref().unwrap_or_default();
+    format!("the last session here ({request}) {how}; s15 --continue goes on with it")
 }
 
 /// Why the workspace can't be written, if it can't.
@@ -188,6 +200,10 @@ fn first_lines(config: &Config, session: &UnboundedSender<UserInput>) {
     for input in inputs.chain(only.then_some(UserInput::EndOfInput)) {
         drop(session.send(input));
     }
+}
+
+fn ask_front_end(ui: Arc<Ui>) -> Box<dyn Fn() + Send> {
+    Box::new(move || ui.ready_for_line())
 }
 
 /// Says the next line of a script each time a line is asked for, and shows it as if it had been typed.

@@ -13,7 +13,10 @@ mod members;
 mod prompts;
 mod proposing;
 mod protocols;
+mod recall;
+mod resuming;
 mod state_text;
+mod unit;
 mod user;
 
 use std::collections::VecDeque;
@@ -26,11 +29,10 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::agent::{Report, ToSession};
-use crate::event::{Event, Level};
 use crate::journal::{Events, Views};
 use crate::mail::{Post, Watch};
 use crate::model::Client;
-use crate::protocol::{AgentName, Confirmation, RequestTable};
+use crate::protocol::{AgentName, Confirmation, MailKey, RequestTable};
 use crate::tools::Workshop;
 
 use desk::Desk;
@@ -38,6 +40,8 @@ use finish::Leaving;
 use members::Teammate;
 
 pub use commands::names as command_names;
+pub use recall::Recalled;
+use unit::Unit;
 use user::Question;
 
 /// What the session was started with.
@@ -138,6 +142,14 @@ pub struct Session {
     question: Option<Question>,
     leaving: Option<Leaving>,
     outcome: finish::Outcome,
+    /// What the present step did and is not yet let out.
+    unit: Unit,
+    /// Mail that has arrived and is still held, since the journal doesn't have that yet.
+    unacknowledged: Vec<(AgentName, Vec<MailKey>)>,
+    /// The user's word on teams as it was last recorded.
+    recorded_confirmation: Confirmation,
+    /// Resumed, and nothing was said yet: nobody calls a model.
+    asleep: bool,
 }
 
 /// What can wake the loop.
@@ -149,8 +161,8 @@ enum Input {
 }
 
 impl Session {
-    /// Runs until the session is over; gives the process' exit code.
-    pub async fn run(settings: Settings, means: Means) -> u8 {
+    /// Runs until the session is over; gives the process' exit code. `past`: the session is resumed from there.
+    pub async fn run(settings: Settings, means: Means, past: Option<Recalled>) -> u8 {
         let (to_session, mut reports) = mpsc::unbounded_channel();
         let mut user = means.user;
         let mut session = Self {
@@ -173,11 +185,21 @@ impl Session {
             question: None,
             leaving: None,
             outcome: finish::Outcome::default(),
+            unit: Unit::default(),
+            unacknowledged: Vec::new(),
+            recorded_confirmation: Confirmation::default(),
+            asleep: false,
             settings,
         };
-        session.begin();
+        match past {
+            Some(past) => session.resume(past),
+            None => session.begin(),
+        }
+        session.commit();
         loop {
-            if let Some(code) = session.settle() {
+            let over = session.settle();
+            session.commit();
+            if let Some(code) = over {
                 return code;
             }
             let next_look = Instant::now() + session.look_every();
@@ -191,6 +213,7 @@ impl Session {
                 () = tokio::time::sleep_until(clock) => Input::Clock,
             };
             session.handle(input);
+            session.commit();
         }
     }
 
@@ -214,10 +237,10 @@ impl Session {
         match what {
             ToSession::Intake { answer } => {
                 let intake = self.intake(&agent);
-                drop(answer.send(intake));
+                self.unit.answer(move || drop(answer.send(intake)));
             }
             ToSession::Accepted => self.accepted(&agent),
-            ToSession::Call { call, answer } => self.call(&agent, call, answer),
+            ToSession::Call { call, caller } => self.call(call, caller),
             ToSession::TurnEnded { end } => self.turn_ended(&agent, end),
             ToSession::Exited { remains, panicked } => self.exited(&agent, *remains, panicked),
         }
@@ -244,14 +267,6 @@ impl Session {
 
     fn teammate_mut(&mut self, name: &AgentName) -> Option<&mut Teammate> {
         self.team.iter_mut().find(|teammate| teammate.name() == name)
-    }
-
-    fn emit(&self, event: Event) -> u64 {
-        self.events.emit(event)
-    }
-
-    fn notice(&self, level: Level, text: impl Into<String>) {
-        self.emit(Event::Notice { level, text: text.into() });
     }
 
     fn look_every(&self) -> Duration {

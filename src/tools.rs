@@ -38,6 +38,9 @@ pub enum Role {
 /// Completes, with the reason, when a running call must end now.
 pub type Stop<'a> = Pin<Box<dyn Future<Output = &'static str> + Send + 'a>>;
 
+/// Hears, right before a file is replaced, the digest of what it will hold.
+pub type Intent = Box<dyn FnOnce(&str) + Send>;
+
 /// The result of a call, for the model. Its text is never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {

@@ -22,7 +22,7 @@ pub(crate) enum ToSession {
         /// As parsed.
         call: TeamCall,
         /// Where the result goes; may take as long as a person takes to answer.
-        answer: oneshot::Sender<CallEnd>,
+        caller: Caller,
     },
     /// The turn is over.
     TurnEnded {
@@ -44,6 +44,16 @@ pub(crate) enum Intake {
     GoOn(Vec<String>),
     /// The agent ends: no further model call.
     End,
+    /// The session is left; the turn goes on when it is resumed.
+    Suspend,
+}
+
+/// Who waits for the end of a team call.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) agent: AgentName,
+    pub(crate) call_id: String,
+    pub(crate) answer: oneshot::Sender<CallEnd>,
 }
 
 /// The result of a team tool.
@@ -86,11 +96,12 @@ impl Port {
         answered.await.ok()
     }
 
-    /// Has the session carry out a team call.
-    pub(crate) async fn call(&self, call: TeamCall) -> CallEnd {
+    /// Has the session carry out a team call; `None` when the session is left before that.
+    pub(crate) async fn call(&self, call_id: &str, call: TeamCall) -> Option<CallEnd> {
         let (answer, answered) = oneshot::channel();
-        self.send(ToSession::Call { call, answer });
-        answered.await.unwrap_or_else(|_| CallEnd::error("the session has ended"))
+        let caller = Caller { agent: self.agent.clone(), call_id: call_id.to_owned(), answer };
+        self.send(ToSession::Call { call, caller });
+        answered.await.ok()
     }
 }
 

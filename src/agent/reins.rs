@@ -7,6 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::protocol::{Effect, Gate};
 
+/// Why a running call ends when the session does.
+const SUSPENDED: &str = "the session was left; it may have run in part: check before you repeat it";
+
 /// How far a running turn may still go, from free to ended. The text is the reason, as the model reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
@@ -18,6 +21,8 @@ pub(crate) enum Halt {
     EndCall(&'static str),
     /// The turn ends now; a team call in progress is finished first.
     EndTurn(&'static str),
+    /// The turn ends now, and goes on where it stood when the session is resumed.
+    Suspend,
 }
 
 /// Cheap to clone; all clones hold the same agent.
@@ -50,14 +55,14 @@ impl Reins {
                 *halt = Halt::Free;
                 true
             }
-            Halt::Free | Halt::EndTurn(_) => false,
+            Halt::Free | Halt::EndTurn(_) | Halt::Suspend => false,
         });
     }
 
     /// Session: hold the turn in.
     pub(crate) fn halt(&self, halt: Halt) {
         self.halt.send_replace(halt);
-        if let Halt::EndTurn(_) = halt {
+        if let Halt::EndTurn(_) | Halt::Suspend = halt {
             self.turn_token().cancel();
         }
     }
@@ -87,12 +92,13 @@ impl Reins {
         let mut gate = self.gate.subscribe();
         let mut halt = self.halt.subscribe();
         let closed = gate.wait_for(|gate| gate.check(effect).is_err());
-        let halted = halt.wait_for(|halt| matches!(halt, Halt::EndCall(_) | Halt::EndTurn(_)));
+        let halted = halt.wait_for(|halt| matches!(halt, Halt::EndCall(_) | Halt::EndTurn(_) | Halt::Suspend));
         // The senders live in `self`, so neither wait can fail.
         tokio::select! {
             _ = closed => "the plan gate was closed: a plan must be approved first",
             halt = halted => match halt.as_deref() {
                 Ok(Halt::EndCall(why) | Halt::EndTurn(why)) => why,
+                Ok(Halt::Suspend) => SUSPENDED,
                 Ok(Halt::Free | Halt::NoFurtherCall(_)) | Err(_) => "interrupted",
             },
         }

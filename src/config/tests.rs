@@ -128,7 +128,7 @@ fn every_setting_has_its_flag_and_its_line_in_the_readme() {
         }
     }
     let flags = command.get_arguments().filter_map(clap::Arg::get_long);
-    for flag in flags.filter(|flag| !["print", "help", "version"].contains(flag)) {
+    for flag in flags.filter(|flag| !["print", "continue", "resume", "help", "version"].contains(flag)) {
         assert!(Setting::from_key(&flag.replace('-', "_")).is_some(), "--{flag} is no setting");
     }
 }

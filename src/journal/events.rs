@@ -1,4 +1,4 @@
-//! The one stream of events: everything that happens gets its number and time here and goes to all who subscribed.
+//! The one stream of events: everything that happens gets its number and time here, is journaled, and goes to all who subscribed.
 //!
 //! Knows nothing of who listens.
 
@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Mask, timestamp};
-use crate::event::{Event, Item};
+use super::writer::Trouble;
+use super::{Journal, Mask, timestamp};
+use crate::event::{Event, Item, Level};
 
 /// A subscriber; `false` when it is gone.
 type Sink = Box<dyn Fn(&Item) -> bool + Send>;
@@ -29,6 +30,7 @@ struct Stream {
     seq: u64,
     time: String,
     sinks: Vec<Sink>,
+    journal: Option<Journal>,
 }
 
 impl Events {
@@ -38,32 +40,85 @@ impl Events {
         Self { inner: Arc::new(Inner { mask, stream: Mutex::default() }) }
     }
 
-    /// Sends every later item to `items`, until its receiver is dropped.
+    /// Sends every later item that can be shown to `items`, until its receiver is dropped.
     pub fn subscribe(&self, items: UnboundedSender<Item>) {
-        self.attach(Box::new(move |item| items.send(item.clone()).is_ok()));
+        self.with_stream(|stream| stream.sinks.push(Box::new(move |item| items.send(item.clone()).is_ok())));
     }
 
-    /// Calls `sink` for every later item, until it gives `false`. It must neither block nor emit.
-    pub(super) fn attach(&self, sink: Sink) {
-        self.with_stream(|stream| stream.sinks.push(sink));
-    }
-
-    /// Tells everybody what happened; gives its number. Numbers have no gaps, and every subscriber gets them in order.
-    pub fn emit(&self, event: Event) -> u64 {
-        let event = self.inner.mask.event(event);
+    /// Writes every later item into `journal`; numbers go on after `last_seq`.
+    pub fn journal_to(&self, journal: Journal, last_seq: u64) {
         self.with_stream(|stream| {
-            stream.seq += 1;
-            // A clock that is set back doesn't turn the order round.
-            stream.time = timestamp().max(std::mem::take(&mut stream.time));
-            let item = Item { seq: stream.seq, time: stream.time.clone(), event };
-            stream.sinks.retain(|sink| sink(&item));
-            item.seq
+            stream.journal = Some(journal);
+            stream.seq = stream.seq.max(last_seq);
+        });
+    }
+
+    /// Ends the journal: what was written is on the disk when this returns.
+    pub fn close_journal(&self) {
+        drop(self.with_stream(|stream| stream.journal.take()));
+    }
+
+    /// Is all that was recorded in the journal? True also without one: there is nothing then that could be resumed.
+    #[must_use]
+    pub fn all_recorded(&self) -> bool {
+        self.with_stream(|stream| stream.journal.as_ref().is_none_or(Journal::is_whole))
+    }
+
+    /// Records what happened and tells everybody; gives its number. Numbers have no gaps, and every subscriber gets them in order.
+    pub fn emit(&self, event: Event) -> u64 {
+        let (item, trouble) = self.with_stream(|stream| {
+            let item = stream.number(self.inner.mask.event(event));
+            let trouble = stream.journal.as_mut().and_then(|journal| journal.write_own(&item).err());
+            stream.tell(&item);
+            (item, trouble)
+        });
+        self.say(trouble);
+        item.seq
+    }
+
+    /// Numbers what happened and tells everybody. It must be recorded afterwards, as part of a unit.
+    pub fn tell(&self, event: Event) -> Item {
+        self.with_stream(|stream| {
+            let item = stream.number(self.inner.mask.event(event));
+            stream.tell(&item);
+            item
         })
+    }
+
+    /// Records what belongs together: after a crash either all of it is there, or nothing.
+    pub fn record(&self, unit: &[Item]) {
+        if !unit.is_empty() {
+            let record =
+                |stream: &mut Stream| stream.journal.as_mut().and_then(|journal| journal.write_unit(unit).err());
+            self.say(self.with_stream(record));
+        }
+    }
+
+    /// Tells, once, that the journal can't be written.
+    fn say(&self, trouble: Option<Trouble>) {
+        if let Some(Trouble { text }) = trouble {
+            self.emit(Event::Notice { level: Level::Warning, text });
+        }
     }
 
     /// Runs `act` on the stream. A panic elsewhere leaves it usable: no step of it is half done.
     fn with_stream<T>(&self, act: impl FnOnce(&mut Stream) -> T) -> T {
         act(&mut self.inner.stream.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Stream {
+    fn number(&mut self, event: Event) -> Item {
+        self.seq += 1;
+        // A clock that is set back doesn't turn the order round.
+        self.time = timestamp().max(std::mem::take(&mut self.time));
+        Item { seq: self.seq, time: self.time.clone(), event }
+    }
+
+    fn tell(&mut self, item: &Item) {
+        if !matches!(item.event, Event::Record(_)) {
+            self.sinks.retain(|sink| sink(item));
+        }
     }
 }
 

@@ -76,12 +76,12 @@ fn i12_the_key_is_hidden_in_every_part_of_every_event() {
     let (sender, mut items) = mpsc::unbounded_channel();
     events.subscribe(sender);
     let root = tempfile::tempdir().unwrap();
-    let journal = Journal::start(root.path().join("s"), Uuid::now_v7(), &events).unwrap();
+    events.journal_to(Journal::new(root.path().join("s"), Uuid::now_v7()).unwrap(), 0);
     events.emit(ended(alice(), &format!("OPENAI_API_KEY={key}\nPATH=/bin")));
     let message = json!({ "content": key, "tool_calls": [{ "deep": { key: format!("x{key}x") } }] });
     events.emit(Event::Replied { agent: alice(), call: 1, message, usage: None });
     events.emit(line("nothing to hide"));
-    journal.close();
+    events.close_journal();
     let items = drain(&mut items);
     assert_eq!(items.len(), 3);
     assert!(!serde_json::to_string(&items).unwrap().contains(key));
@@ -105,17 +105,17 @@ fn agents_have_their_own_journals_and_the_session_is_in_the_leads() {
     let root = tempfile::tempdir().unwrap();
     let folder = session_folder(root.path(), Uuid::nil());
     let events = Events::new(Mask::default());
-    let journal = Journal::start(folder.clone(), Uuid::nil(), &events).unwrap();
+    events.journal_to(Journal::new(folder.clone(), Uuid::nil()).unwrap(), 0);
     assert!(!folder.exists(), "nothing on disk before it's needed");
     events.emit(line("你好"));
     events.emit(Event::Text { agent: AgentName::lead(), line: "streaming".into() });
     events.emit(Event::Teammate { name: alice(), status: Status::Working, reason: String::new() });
     events.emit(ended(AgentName::parse("Alice").unwrap(), "ok"));
     events.emit(ended(AgentName::lead(), "ok"));
-    journal.close();
+    events.close_journal();
 
     let lead = lines(&folder.join("lead.jsonl"));
-    assert_eq!(lead[0]["journal"], 1);
+    assert_eq!(lead[0]["journal"], 2);
     assert_eq!(lead[0]["session"], Uuid::nil().to_string());
     assert_eq!((&lead[0]["agent"], lead[0]["created"].as_str().unwrap().len()), (&json!("lead"), 24));
     let seqs: Vec<_> = lead[1..].iter().map(|line| line["seq"].as_u64().unwrap()).collect();
@@ -131,9 +131,9 @@ fn a_journal_that_exists_is_continued_without_a_second_header() {
     let root = tempfile::tempdir().unwrap();
     for text in ["one", "two"] {
         let events = Events::new(Mask::default());
-        let journal = Journal::start(root.path().to_owned(), Uuid::nil(), &events).unwrap();
+        events.journal_to(Journal::new(root.path().to_owned(), Uuid::nil()).unwrap(), 0);
         events.emit(line(text));
-        journal.close();
+        events.close_journal();
     }
     let lead = lines(&root.path().join("lead.jsonl"));
     let headers = lead.iter().filter(|line| line.get("journal").is_some()).count();
@@ -148,7 +148,7 @@ fn a_journal_that_cannot_be_written_warns_once_and_catches_up_when_it_can() {
     let events = Events::new(Mask::default());
     let (sender, mut items) = mpsc::unbounded_channel();
     events.subscribe(sender);
-    let journal = Journal::start(folder.clone(), Uuid::nil(), &events).unwrap();
+    events.journal_to(Journal::new(folder.clone(), Uuid::nil()).unwrap(), 0);
     events.emit(line("one"));
     let warning = loop {
         if let Event::Notice { level: Level::Warning, text } = items.blocking_recv().unwrap().event {
@@ -161,7 +161,7 @@ fn a_journal_that_cannot_be_written_warns_once_and_catches_up_when_it_can() {
     events.emit(line("two"));
     fs::remove_file(&folder).unwrap();
     events.emit(line("three"));
-    journal.close();
+    events.close_journal();
     let notices = drain(&mut items).iter().filter(|item| matches!(item.event, Event::Notice { .. })).count();
     assert_eq!(notices, 0, "told once");
     let texts: Vec<_> =
@@ -174,9 +174,9 @@ fn a_journal_that_cannot_be_written_warns_once_and_catches_up_when_it_can() {
 fn a_closed_journal_is_left_alone_by_later_events() {
     let root = tempfile::tempdir().unwrap();
     let events = Events::new(Mask::default());
-    let journal = Journal::start(root.path().to_owned(), Uuid::nil(), &events).unwrap();
+    events.journal_to(Journal::new(root.path().to_owned(), Uuid::nil()).unwrap(), 0);
     events.emit(line("in"));
-    journal.close();
+    events.close_journal();
     events.emit(line("out"));
     events.emit(line("out"));
     assert_eq!(lines(&root.path().join("lead.jsonl")).len(), 2);
@@ -271,9 +271,9 @@ fn journals_and_views_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let root = tempfile::tempdir().unwrap();
     let events = Events::new(Mask::default());
-    let journal = Journal::start(root.path().join("s"), Uuid::nil(), &events).unwrap();
+    events.journal_to(Journal::new(root.path().join("s"), Uuid::nil()).unwrap(), 0);
     events.emit(line("x"));
-    journal.close();
+    events.close_journal();
     let views = Views::new(root.path());
     assert_eq!((views.write_roster(Uuid::nil(), &[]), views.write_request(&request())), (None, None));
     let mode = |path: &str| fs::metadata(root.path().join(path)).unwrap().permissions().mode() & 0o777;

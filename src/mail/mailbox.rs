@@ -14,6 +14,7 @@ use crate::protocol::{AgentName, Mail, MailKey, Message};
 
 use super::claim::{Claim, Patience, Room, Taken};
 use super::folder::{self, Folder, MailError, ends_torn, file_name, identity, irregular, open};
+use super::held::Held;
 use super::lines::{LINE_BYTES_MAX, Piece};
 use super::parse::{self, Line};
 use super::{Drain, SetAside};
@@ -23,22 +24,15 @@ const RESTING_MAX: usize = 16;
 /// How much of a line that is too long goes into quarantine by itself, in bytes; the whole file is kept, too.
 const OVERLONG_KEPT_BYTES: usize = 1024;
 
-/// A message that was issued and not yet acknowledged.
-#[derive(Debug)]
-struct Outstanding {
-    message: Message,
-    drained: bool,
-}
-
 /// One reader's mail.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     /// As it was first written: the file's name follows it.
     name: AgentName,
-    /// Oldest first.
-    outstanding: Vec<Outstanding>,
-    /// Lines of ours that stand in a file and were not met yet.
-    expected: HashSet<Uuid>,
+    /// What the runtime issued.
+    pub(super) held: Held,
+    /// Outside lines that an earlier run of this session took.
+    taken: HashSet<MailKey>,
     /// Oldest first; at most one of them still stands in place.
     claims: Vec<Claim>,
     /// Was it looked whether an earlier run left claims?
@@ -58,14 +52,7 @@ struct Aside {
 
 impl Mailbox {
     pub(super) fn new(name: AgentName) -> Self {
-        Self {
-            name,
-            outstanding: Vec::new(),
-            expected: HashSet::new(),
-            claims: Vec::new(),
-            settled_in: false,
-            told: None,
-        }
+        Self { name, held: Held::default(), taken: HashSet::new(), claims: Vec::new(), settled_in: false, told: None }
     }
 
     /// Takes up what an earlier run left, before anything is claimed in this one.
@@ -85,26 +72,30 @@ impl Mailbox {
 
     /// Appends messages and issues them.
     pub(super) fn send(&mut self, batch: Vec<Message>, folder: &Folder) -> Result<(), MailError> {
+        self.append(&batch, folder)?;
+        self.held.issue(batch, true);
+        Ok(())
+    }
+
+    /// Appends what was issued. `made`: are the folders there? What can't be written isn't tried again: memory is the truth.
+    pub(super) fn write_out(&mut self, folder: &Folder, made: Result<(), MailError>) -> Result<(), MailError> {
+        let unwritten = self.held.take_unwritten();
+        made.and_then(|()| self.append(&unwritten, folder))
+    }
+
+    fn append(&mut self, batch: &[Message], folder: &Folder) -> Result<(), MailError> {
         let mut lines = Vec::new();
-        for message in &batch {
+        for message in batch {
             serde_json::to_writer(&mut lines, message).map_err(|error| MailError::new(folder.path(), &error))?;
             lines.push(b'\n');
         }
         let claims = self.settled_in.then_some(&mut self.claims);
-        folder.append(&self.name, &lines, claims)?;
-        for message in batch {
-            self.expected.insert(message.id);
-            self.outstanding.push(Outstanding { message, drained: false });
-        }
-        Ok(())
+        folder.append(&self.name, &lines, claims)
     }
 
-    /// Moves what was issued to the reader. It needs no file for that: the file is the record, memory the truth.
-    pub(super) fn take_issued(&mut self, drain: &mut Drain) {
-        for one in self.outstanding.iter_mut().filter(|one| !one.drained) {
-            one.drained = true;
-            drain.mail.push(Mail::Inside(one.message.clone()));
-        }
+    /// An earlier run took this outside line.
+    pub(super) fn pass_over(&mut self, key: MailKey) {
+        self.taken.insert(key);
     }
 
     /// Takes what lies in the files.
@@ -243,7 +234,7 @@ impl Mailbox {
         drain: &mut Drain,
         aside: &mut Aside,
     ) -> Taken {
-        if let Some(id) = parse::issued_id(bytes).filter(|id| self.expected.remove(id)) {
+        if let Some(id) = parse::issued_id(bytes).filter(|id| self.held.meet(*id)) {
             return self.until_acknowledged(id);
         }
         if piece == Piece::Overlong {
@@ -251,7 +242,7 @@ impl Mailbox {
             return self.set_aside(&bytes[..OVERLONG_KEPT_BYTES], reason, drain, aside);
         }
         let line = match parse::line(bytes, session) {
-            Line::Ours { id, .. } if self.expected.remove(&id) => return self.until_acknowledged(id),
+            Line::Ours { id, .. } if self.held.meet(id) => return self.until_acknowledged(id),
             Line::Ours { or_else, .. } => *or_else,
             other => other,
         };
@@ -266,6 +257,9 @@ impl Mailbox {
             }
             Line::Outside(said) => {
                 let key = MailKey::Outside { claim: place.to_owned(), offset };
+                if self.taken.remove(&key) {
+                    return Taken::Nothing;
+                }
                 drain.mail.push(Mail::Outside(said.mail(key.clone())));
                 Taken::Until(key)
             }
@@ -279,11 +273,7 @@ impl Mailbox {
 
     /// The record of a message stays as long as the message does.
     fn until_acknowledged(&self, id: Uuid) -> Taken {
-        if self.outstanding.iter().any(|one| one.message.id == id) {
-            Taken::Until(MailKey::Inside(id))
-        } else {
-            Taken::Nothing
-        }
+        if self.held.is_outstanding(id) { Taken::Until(MailKey::Inside(id)) } else { Taken::Nothing }
     }
 
     fn set_aside(&self, bytes: &[u8], reason: String, drain: &mut Drain, aside: &mut Aside) -> Taken {
@@ -320,26 +310,21 @@ impl Mailbox {
     /// The mail with these keys has reached its reader.
     pub(super) fn acknowledge(&mut self, keys: &[MailKey], patience: Patience) {
         let keys: HashSet<&MailKey> = keys.iter().collect();
-        self.outstanding.retain(|one| !keys.contains(&MailKey::Inside(one.message.id)));
+        self.held.acknowledge(&keys);
         self.claims.iter_mut().for_each(|claim| claim.settle(&keys));
         self.tidy(patience);
     }
 
     /// Takes back what was issued and not acknowledged.
     pub(super) fn withdraw(&mut self, patience: Patience) -> Vec<Message> {
-        let messages: Vec<Message> = self.outstanding.drain(..).map(|one| one.message).collect();
+        let messages = self.held.withdraw();
         let keys: Vec<MailKey> = messages.iter().map(|message| MailKey::Inside(message.id)).collect();
         self.acknowledge(&keys, patience);
         messages
     }
 
-    /// Issued and not yet drained.
-    pub(super) fn waiting(&self) -> usize {
-        self.outstanding.iter().filter(|one| !one.drained).count()
-    }
-
     pub(super) fn deserves_look(&self, folder: &Folder, patience: Patience) -> bool {
-        self.outstanding.iter().any(|one| !one.drained)
+        self.held.waiting() > 0
             || self.claims.iter().any(|claim| claim.deserves_look(patience))
             || self.has_new_file(folder)
             || folder.beside(&self.name).symlink_metadata().is_ok()

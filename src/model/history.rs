@@ -11,7 +11,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::Reply;
+use super::{CallSlot, Reply};
 
 /// The result of a call that nobody finished.
 const INTERRUPTED: &str =
@@ -96,6 +96,14 @@ impl History {
     #[must_use]
     pub fn open_calls(&self) -> Vec<String> {
         self.open.clone()
+    }
+
+    /// The calls of the last reply that have no result yet, in order, as they stand in the conversation.
+    #[must_use]
+    pub fn open_slots(&self) -> Vec<CallSlot> {
+        let reply = self.messages.iter().rev().find(|message| message["role"] == "assistant");
+        let calls = reply.and_then(|reply| reply["tool_calls"].as_array()).into_iter().flatten();
+        calls.filter_map(slot).filter(|slot| self.open.contains(&slot.id)).collect()
     }
 
     /// Was this id ever given to a call?
@@ -202,6 +210,15 @@ impl Serialize for Plain<'_> {
         let fields = self.0.as_object().into_iter().flatten();
         serializer.collect_map(fields.filter(|(key, _)| !REASONING_KEYS.contains(&key.as_str())))
     }
+}
+
+/// A call of a message, read back.
+fn slot(call: &Value) -> Option<CallSlot> {
+    let function = &call["function"];
+    let (id, name) = (call["id"].as_str()?, function["name"].as_str()?);
+    let arguments = serde_json::from_str(function["arguments"].as_str().unwrap_or("{}"));
+    let arguments = arguments.map_err(|error| format!("error: the arguments of this call are no JSON object: {error}"));
+    Some(CallSlot { id: id.to_owned(), name: name.to_owned(), arguments })
 }
 
 /// The ids of a message's tool calls.

@@ -161,7 +161,8 @@ pub struct Message {
 }
 
 /// What identifies a drained message until it is acknowledged. Opaque outside `mail`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MailKey {
     /// The runtime issued it under this id.
     Inside(Uuid),

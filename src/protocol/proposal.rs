@@ -180,13 +180,13 @@ pub enum SpawnRight {
 }
 
 /// The user's word on teams: the open proposal, and what is confirmed and not yet spent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Confirmation {
     open: Option<Open>,
     unspent: Vec<Member>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Open {
     proposal: Proposal,
     /// The event with which its table was last shown.
@@ -284,6 +284,12 @@ impl Confirmation {
     pub fn spend(&mut self, name: &AgentName) -> Option<Member> {
         let index = self.unspent.iter().position(|member| member.name == *name)?;
         Some(self.unspent.remove(index))
+    }
+
+    /// The proposal that waits for the user.
+    #[must_use]
+    pub fn open_proposal(&self) -> Option<&Proposal> {
+        self.open.as_ref().map(|open| &open.proposal)
     }
 
     /// Does a proposal wait for the user?

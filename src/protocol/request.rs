@@ -94,6 +94,12 @@ pub struct RequestTable {
 }
 
 impl RequestTable {
+    /// The requests of a session that is resumed, oldest first.
+    #[must_use]
+    pub fn restored(requests: Vec<Request>) -> Self {
+        Self { requests }
+    }
+
     /// Opens a request; it must be pending and new.
     pub fn open(&mut self, request: Request) {
         debug_assert_eq!(request.status, RequestStatus::Pending);

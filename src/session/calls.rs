@@ -1,8 +1,6 @@
 //! The team tools: a parsed call in, its result out. The only place that knows which call does what.
 
-use tokio::sync::oneshot;
-
-use crate::agent::CallEnd;
+use crate::agent::{CallEnd, Caller};
 use crate::protocol::{AgentName, MessageType, Metadata, Request};
 use crate::tools::TeamCall;
 
@@ -11,10 +9,11 @@ use super::state_text::request_line;
 
 impl Session {
     /// Carries out a team call. All but a spawn that needs the user's word are answered at once.
-    pub(super) fn call(&mut self, by: &AgentName, call: TeamCall, answer: oneshot::Sender<CallEnd>) {
+    pub(super) fn call(&mut self, call: TeamCall, caller: Caller) {
+        let by = &caller.agent.clone();
         let end = match call {
             TeamCall::SpawnTeammate { name, role: _, prompt, require_plan, model: _ } => {
-                return self.spawn_call(&name, prompt, require_plan, answer);
+                return self.spawn_call(&name, prompt, require_plan, caller);
             }
             TeamCall::ProposeTeam { members, reason } => self.propose(members, reason),
             TeamCall::SendMessage { to, content } => self.send_message(by, &to, content),
@@ -38,7 +37,7 @@ impl Session {
                 self.answer_shutdown(by, &request_id, approve, reason)
             }
         };
-        drop(answer.send(end));
+        self.settle_call(caller, end);
     }
 
     fn send_message(&mut self, by: &AgentName, to: &str, content: String) -> CallEnd {

@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    fn usage(&self, name: &str) {
+    fn usage(&mut self, name: &str) {
         if let Some((name, arguments, what)) = COMMANDS.iter().find(|(command, ..)| *command == name) {
             self.notice(Level::Warning, format!("usage: {name} {arguments} ({what})"));
         }

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::agent::Intake;
-use crate::event::{Event, Level, Status};
+use crate::event::{Event, Level, Record, Status};
 use crate::mail::{Drain, Watch};
-use crate::protocol::{AgentName, Mail, Message, MessageType, Metadata, shown};
+use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata, shown};
 
 use super::Session;
 
@@ -46,20 +46,15 @@ impl Session {
 
     /// Sends messages to one reader in one write, and lets the reader look.
     ///
-    /// A mailbox that can't be written loses nothing: the runtime's own copy goes straight to the reader's desk.
+    /// Their lines are written once it is recorded that they were sent; a mailbox that can't be written loses nothing, since the
+    /// runtime's own copy is what the reader gets.
     pub(super) fn send(&mut self, to: &AgentName, batch: Vec<Message>) {
-        let copies = batch.clone();
-        let unwritten = self.post.send(batch).err();
-        for message in &copies {
+        for message in &batch {
             self.emit(Event::MailSent { message: message.clone() });
         }
-        if let Some(error) = unwritten {
-            self.notice(Level::Warning, format!("{error}; the message was handed over directly"));
-            if let Some(desk) = self.desk_mut(to) {
-                desk.inbox.extend(copies.into_iter().map(Mail::Inside));
-            }
-        }
-        self.look(to);
+        self.post.issue(batch);
+        self.unit.letter_to(to);
+        self.unit.look_at(to);
     }
 
     /// Looks into every mailbox of a living agent, and renews the watch if its folder went.
@@ -80,7 +75,7 @@ impl Session {
 
     /// Lets an idle reader take in its mail; a busy one does so before its next model call.
     pub(super) fn look(&mut self, name: &AgentName) {
-        if self.leaving.is_some() || self.desk(name).is_none_or(|desk| desk.busy || !desk.is_alive()) {
+        if self.leaving.is_some() || self.asleep || self.desk(name).is_none_or(|desk| desk.busy || !desk.is_alive()) {
             return;
         }
         self.drain(name);
@@ -132,13 +127,17 @@ impl Session {
 
     /// What an agent puts in before a model call: events first, the user's lines last.
     pub(super) fn intake(&mut self, name: &AgentName) -> Intake {
-        if self.leaving.is_some() || self.ends_at_intake(name) {
+        if self.leaving.is_some() {
+            return Intake::Suspend;
+        }
+        if self.ends_at_intake(name) {
             return Intake::End;
         }
         self.drain(name);
         let Some(desk) = self.desk_mut(name) else { return Intake::End };
         let mail = std::mem::take(&mut desk.inbox);
-        desk.shown.extend(mail.iter().map(Mail::key));
+        let keys: Vec<MailKey> = mail.iter().map(Mail::key).collect();
+        desk.shown.extend(keys.iter().cloned());
         desk.turn_intakes += 1;
         let first = desk.turn_intakes == 1;
         let mut entries = Vec::new();
@@ -155,9 +154,13 @@ impl Session {
                 entries.push(shown::for_teammate(&mail, &whole));
             }
         }
-        if name.is_lead() && !self.lines.is_empty() {
+        let lines = if name.is_lead() { self.lines.len() } else { 0 };
+        if lines > 0 {
             self.lead_turn_has_line = true;
             entries.extend(self.lines.drain(..));
+        }
+        if !entries.is_empty() {
+            self.record(Record::TookIn { agent: name.clone(), entries: entries.clone(), mail: keys, lines });
         }
         Intake::GoOn(entries)
     }
@@ -169,10 +172,8 @@ impl Session {
         if keys.is_empty() {
             return;
         }
-        if let Err(error) = self.post.acknowledge(name, &keys) {
-            self.notice(Level::Warning, error.to_string());
-        }
         self.emit(Event::Delivered { agent: name.clone(), count: keys.len() });
+        self.unit.arrived(name, keys);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::agent::{Agent, Hands, Port, Reins, Remains, Report, TakeTurn};
+use crate::agent::{Agent, GoingOn, Hands, Port, Reins, Remains, Report, TakeTurn};
 use crate::journal::Events;
 use crate::model::{Client, History};
 use crate::protocol::{AgentName, Gate, Mail, MailKey};
@@ -25,6 +25,8 @@ pub(super) struct Desk {
     pub(super) busy: bool,
     /// Intakes of the present turn so far.
     pub(super) turn_intakes: u32,
+    /// An earlier run left it in the middle of a turn, which goes on when the session does.
+    pub(super) in_turn: bool,
     /// What is left of a life that ended.
     pub(super) remains: Option<Remains>,
     turns: Option<mpsc::UnboundedSender<TakeTurn>>,
@@ -53,6 +55,7 @@ impl Desk {
             shown: Vec::new(),
             busy: false,
             turn_intakes: 0,
+            in_turn: false,
             remains: None,
             turns: None,
             task: None,
@@ -64,8 +67,11 @@ impl Desk {
         self.life += 1;
         self.busy = false;
         let (turns, orders) = mpsc::unbounded_channel();
-        let Remains { history, calls } =
-            self.remains.take().unwrap_or_else(|| Remains { history: History::new(&start.system), calls: 0 });
+        let Remains { history, calls, going_on } = self.remains.take().unwrap_or_else(|| Remains {
+            history: History::new(&start.system),
+            calls: 0,
+            going_on: GoingOn::Afresh,
+        });
         let agent = Agent {
             name: self.name.clone(),
             role: start.role,
@@ -82,6 +88,7 @@ impl Desk {
             reins: self.reins.clone(),
             history,
             calls,
+            going_on,
             turn_calls_max: start.turn_calls_max,
         };
         self.task = Some(tokio::spawn(agent.live(orders)).abort_handle());
@@ -97,6 +104,7 @@ impl Desk {
     pub(super) fn begin_turn(&mut self) {
         debug_assert!(!self.busy, "one turn at a time");
         self.reins.free();
+        self.in_turn = false;
         self.turn_intakes = 0;
         if let Some(turns) = &self.turns {
             self.busy = turns.send(TakeTurn).is_ok();

@@ -6,10 +6,10 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::agent::{CallEnd, Halt};
-use crate::event::{Event, Status};
+use crate::event::{Event, Record, Status};
 use crate::protocol::request::Answer;
 use crate::protocol::roster::Work;
-use crate::protocol::{AgentName, Message, MessageType, Metadata, Request, RequestStatus, RequestType};
+use crate::protocol::{AgentName, MailKey, Message, MessageType, Metadata, Request, RequestStatus, RequestType};
 
 use super::{Session, now};
 
@@ -27,6 +27,23 @@ pub(super) struct Ending {
     put_in: bool,
     call_deadline: Option<Instant>,
     answer_deadline: Instant,
+}
+
+impl Ending {
+    pub(super) fn request(&self) -> Uuid {
+        self.request
+    }
+
+    /// A shutdown that an earlier run asked for; its times begin anew. `put_in`: the model has seen the request.
+    pub(super) fn recalled(request: Uuid, put_in: bool) -> Self {
+        let asked = Instant::now();
+        Self {
+            request,
+            put_in,
+            call_deadline: (!put_in).then(|| asked + SHUTDOWN_CALL_MAX),
+            answer_deadline: asked + SHUTDOWN_ANSWER_MAX,
+        }
+    }
 }
 
 impl Session {
@@ -180,7 +197,7 @@ impl Session {
         for request in expired {
             self.request_ended(request, None);
         }
-        let unread = self.post.withdraw(name);
+        let unread = self.take_back(name);
         if let Some(teammate) = self.teammate_mut(name) {
             teammate.ending = None;
             teammate.desk.inbox.clear();
@@ -193,6 +210,20 @@ impl Session {
         }
         self.set_status(name, status, reason);
         self.return_to_senders(name, unread);
+    }
+
+    /// What a reader was sent and has not been given.
+    fn take_back(&mut self, name: &AgentName) -> Vec<Message> {
+        let mut unread = self.post.withdraw(name);
+        if !unread.is_empty() {
+            self.record(Record::MailTakenBack { ids: unread.iter().map(|message| message.id).collect() });
+        }
+        let arrived = |message: &Message| {
+            let key = MailKey::Inside(message.id);
+            self.unacknowledged.iter().any(|(reader, keys)| reader == name && keys.contains(&key))
+        };
+        unread.retain(|message| !arrived(message));
+        unread
     }
 
     /// Mail that an ended teammate will never read goes back, with its text.

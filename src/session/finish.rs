@@ -14,6 +14,7 @@ use super::{Session, Source};
 const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// The session is on its way out.
+#[derive(Clone, Copy)]
 pub(super) struct Leaving {
     pub(super) deadline: Instant,
     reason: &'static str,
@@ -42,9 +43,9 @@ impl Session {
 
     /// After every input: is something to be done since it is quiet? Gives the exit code when all is over.
     pub(super) fn settle(&mut self) -> Option<u8> {
-        if let Some(leaving) = &self.leaving {
-            let over = !self.anybody_busy() || leaving.deadline <= Instant::now();
-            return over.then(|| self.end(leaving.code, leaving.reason));
+        if let Some(Leaving { deadline, code, reason }) = self.leaving {
+            let over = !self.anybody_busy() || deadline <= Instant::now();
+            return over.then(|| self.end(code, reason));
         }
         if self.settings.source == Source::Terminal {
             return None;
@@ -53,14 +54,15 @@ impl Session {
             self.await_line();
             return None;
         }
-        if !self.is_quiet() {
+        if !self.asleep && !self.is_quiet() {
             return None;
         }
         if !self.outcome.input_ended {
             self.await_line();
             return None;
         }
-        self.tell_quiet().then(|| {
+        let told = self.asleep || self.tell_quiet();
+        told.then(|| {
             let code = self.exit_code();
             self.end(code, "done")
         })
@@ -124,7 +126,8 @@ impl Session {
     pub(super) fn leave(&mut self, reason: &'static str, code: u8) {
         let again = self.leaving.is_some();
         let deadline = if again { Instant::now() } else { Instant::now() + LEAVE_MAX };
-        self.answer_question(false);
+        // A question that stands is asked anew when the session is resumed: nobody has answered it.
+        self.question = None;
         self.leaving = Some(Leaving { deadline, reason, code });
         if again {
             return;
@@ -132,14 +135,13 @@ impl Session {
         if self.anybody_busy() {
             self.notice(Level::Info, "ending what is running (once more to leave at once)");
         }
-        let halt = Halt::EndTurn("the session ends");
-        self.lead.reins.halt(halt);
-        for teammate in &self.team {
-            teammate.desk.reins.halt(halt);
+        self.lead.reins.halt(Halt::Suspend);
+        for teammate in self.living() {
+            teammate.desk.reins.halt(Halt::Suspend);
         }
     }
 
-    fn end(&self, exit_code: u8, reason: &str) -> u8 {
+    fn end(&mut self, exit_code: u8, reason: &str) -> u8 {
         self.emit(Event::SessionEnded { exit_code, reason: reason.to_owned() });
         exit_code
     }

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::agent::Remains;
-use crate::event::{Event, Level, Status, TurnEnd};
+use crate::event::{Event, Level, MemberState, Record, Status, TurnEnd};
 use crate::journal::RosterEntry;
 use crate::protocol::roster::{IdleReason, Work};
 use crate::protocol::shown::PLAN_REQUIRED;
@@ -30,6 +30,8 @@ pub(super) struct Teammate {
     pub(super) stopped_by_user: bool,
     /// Its last work ended with `error`.
     pub(super) last_work_failed: bool,
+    /// How it stood when that was last recorded.
+    recorded: Option<MemberState>,
     /// Ended while busy: when its task is aborted if it hasn't given up by then.
     pub(super) abort_at: Option<Instant>,
 }
@@ -46,8 +48,47 @@ impl Teammate {
             refused_shutdown: false,
             stopped_by_user: false,
             last_work_failed: false,
+            recorded: None,
             abort_at: None,
         }
+    }
+
+    /// How it stands.
+    fn state(&self) -> MemberState {
+        MemberState {
+            name: self.member.name.clone(),
+            status: self.status,
+            idle: self.idle,
+            work: self.work.clone(),
+            ending: self.ending.as_ref().map(Ending::request),
+            refused_shutdown: self.refused_shutdown,
+            stopped_by_user: self.stopped_by_user,
+            last_work_failed: self.last_work_failed,
+        }
+    }
+
+    /// How it stands, if that is not how it was last recorded.
+    pub(super) fn changed_state(&mut self) -> Option<MemberState> {
+        let state = self.state();
+        if self.recorded.as_ref() == Some(&state) {
+            return None;
+        }
+        self.recorded = Some(state.clone());
+        Some(state)
+    }
+
+    /// A teammate as it stood in an earlier run.
+    pub(super) fn recalled(member: Member, state: MemberState) -> Self {
+        let mut teammate = Self::new(member);
+        teammate.status = state.status;
+        teammate.idle = state.idle;
+        teammate.work = state.work.clone();
+        teammate.refused_shutdown = state.refused_shutdown;
+        teammate.stopped_by_user = state.stopped_by_user;
+        teammate.last_work_failed = state.last_work_failed;
+        teammate.desk.reins.set_gate(teammate.work.gate);
+        teammate.recorded = Some(state);
+        teammate
     }
 
     pub(super) fn name(&self) -> &AgentName {
@@ -64,6 +105,9 @@ impl Session {
     /// Starts the lead's task.
     pub(super) fn start_lead(&mut self) {
         let start = self.start_of(Role::Lead, self.settings.model.clone(), prompts::lead(&self.settings));
+        let agent = AgentName::lead();
+        let (model, system) = (start.model.clone(), start.system.clone());
+        self.record(Record::AgentStarted { agent, model, system, member: None });
         self.lead.start(start);
     }
 
@@ -77,6 +121,12 @@ impl Session {
         let model = member.model.clone().unwrap_or_else(|| self.settings.teammate_model.clone());
         let start = self.start_of(Role::Teammate, model, prompts::teammate(&self.settings, &member));
         let (prompt, require_plan) = (member.prompt.clone(), member.require_plan);
+        self.record(Record::AgentStarted {
+            agent: name.clone(),
+            model: start.model.clone(),
+            system: start.system.clone(),
+            member: Some(member.clone()),
+        });
         match self.teammate_mut(&name) {
             Some(former) => {
                 let former_desk = std::mem::replace(&mut former.desk, Desk::new(name.clone()));
@@ -121,7 +171,7 @@ impl Session {
         Some(changed)
     }
 
-    fn start_of(&self, role: Role, model: String, system: String) -> Start {
+    pub(super) fn start_of(&self, role: Role, model: String, system: String) -> Start {
         Start {
             role,
             model,
@@ -142,7 +192,7 @@ impl Session {
     }
 
     /// The view in `.team/config.json`.
-    fn write_roster(&mut self) {
+    pub(super) fn write_roster(&mut self) {
         let entries: Vec<RosterEntry> = self
             .team
             .iter()
@@ -182,7 +232,7 @@ impl Session {
                 self.notice(Level::Error, format!("{cause}{pending}"));
             }
             TurnEnd::Cancelled => self.notice(Level::Info, "(interrupted)"),
-            TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended => {}
+            TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended | TurnEnd::Suspended => {}
         }
         if self.leaving.is_some() {
             return;
@@ -208,13 +258,15 @@ impl Session {
         let (kind, text) = match end {
             TurnEnd::Failed { cause } => (Some(MessageType::Error), cause),
             TurnEnd::Cancelled => (Some(MessageType::Error), "the work was broken off".to_owned()),
-            TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended if waits => (None, String::new()),
+            TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended | TurnEnd::Suspended if waits => {
+                (None, String::new())
+            }
             TurnEnd::Done { text } if text.trim().is_empty() => {
                 (open.then_some(MessageType::Result), "(finished without a word)".to_owned())
             }
             TurnEnd::Done { text } if open => (Some(MessageType::Result), text),
             TurnEnd::Done { text } => (Some(MessageType::Message), text),
-            TurnEnd::Yielded | TurnEnd::Ended => (None, String::new()),
+            TurnEnd::Yielded | TurnEnd::Ended | TurnEnd::Suspended => (None, String::new()),
         };
         self.go_idle(name, kind, text, if waits { IdleReason::WaitingApproval } else { IdleReason::Done });
     }

@@ -1,8 +1,6 @@
 //! From a proposed team to a running one: proposal, the user's own word, spawn.
 
-use tokio::sync::oneshot;
-
-use crate::agent::CallEnd;
+use crate::agent::{CallEnd, Caller};
 use crate::event::Event;
 use crate::protocol::proposal::{MemberDraft, SpawnRight, with_additions};
 use crate::protocol::{AgentName, Metadata, Proposal};
@@ -16,7 +14,7 @@ pub(super) struct WaitingSpawn {
     name: AgentName,
     prompt: Option<String>,
     require_plan: Option<bool>,
-    answer: oneshot::Sender<CallEnd>,
+    caller: Caller,
 }
 
 impl Session {
@@ -55,21 +53,21 @@ impl Session {
         text: &str,
         prompt: Option<String>,
         require_plan: Option<bool>,
-        answer: oneshot::Sender<CallEnd>,
+        caller: Caller,
     ) {
         let name = match AgentName::parse_teammate(text.trim()) {
             Ok(name) => name,
-            Err(error) => return drop(answer.send(CallEnd::error(error))),
+            Err(error) => return self.settle_call(caller, CallEnd::error(error)),
         };
         let end = match self.confirmation.may_spawn(&name, self.lead_turn_has_line) {
             SpawnRight::Granted => self.spawn_confirmed(&name, prompt.as_deref(), require_plan),
             SpawnRight::AskUser if !self.is_living(&name) => {
-                return self.ask_for_spawn(WaitingSpawn { name, prompt, require_plan, answer });
+                return self.ask_for_spawn(WaitingSpawn { name, prompt, require_plan, caller });
             }
             SpawnRight::AskUser => self.spawn_existing(&name, prompt, require_plan, String::new()),
             SpawnRight::Refused(why) => self.spawn_existing(&name, prompt, require_plan, why),
         };
-        drop(answer.send(end));
+        self.settle_call(caller, end);
     }
 
     fn is_living(&self, name: &AgentName) -> bool {
@@ -154,7 +152,7 @@ impl Session {
             self.emit(Event::ProposalVoided { reason: "declined by the user".to_owned() });
             CallEnd::error("the user did not confirm; nobody was spawned. Ask what they want changed")
         };
-        drop(waiting.answer.send(end));
+        self.settle_call(waiting.caller, end);
     }
 }
 

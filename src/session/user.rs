@@ -74,7 +74,9 @@ impl Session {
         }
         self.emit(Event::UserLine { text: text.clone(), queued: self.lead.busy });
         self.lines.push_back(text);
-        if !self.lead.busy {
+        if self.asleep {
+            self.wake_all();
+        } else if !self.lead.busy {
             self.begin_turn(&AgentName::lead());
         }
     }

@@ -12,8 +12,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use nix::errno::Errno;
+use uuid::Uuid;
 
-use super::paths::Place;
+use super::paths::{Place, Workspace};
 
 pub(super) use edit::edit;
 #[cfg(test)]
@@ -96,6 +97,20 @@ fn not_text(bytes: &[u8]) -> Option<&'static str> {
         bytes if bytes.contains(&0) => Some("a binary file"),
         _text => None,
     }
+}
+
+/// What tells one content from another.
+fn digest(content: &[u8]) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, content).to_string()
+}
+
+/// The digest of what a text file in the workspace holds now; `None` if it can't be read.
+pub(super) fn digest_now(workspace: &Workspace, path: &str) -> Option<String> {
+    let place = workspace.writable(path).ok()?;
+    let (mut file, _) = open_file(&place).ok()?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).ok()?;
+    Some(digest(&content))
 }
 
 /// What went wrong, as the rest of a sentence that begins with the path.

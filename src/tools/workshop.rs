@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::paths::Workspace;
 use super::shell::Shell;
-use super::{LocalCall, Output, Stop, files, search, text};
+use super::{Intent, LocalCall, Output, Stop, files, search, text};
 
 /// How long a write that has begun may take to end after it was told to.
 const WRITE_GRACE: Duration = Duration::from_secs(5);
@@ -44,7 +44,12 @@ impl Workshop {
 
     /// Runs one call to its end, or until `stop` completes; one that must stop before it began does nothing. Its output
     /// says what was done. Dropped in the middle, a command's processes are ended and a search stops.
-    pub async fn run(&self, call: LocalCall, mut stop: Stop<'_>) -> Output {
+    pub async fn run(&self, call: LocalCall, stop: Stop<'_>) -> Output {
+        self.run_recorded(call, stop, Box::new(|_| {})).await
+    }
+
+    /// Like [`Workshop::run`]; `intent` hears of a change of a file right before it is made.
+    pub async fn run_recorded(&self, call: LocalCall, mut stop: Stop<'_>, intent: Intent) -> Output {
         if let Some(why) = stop.as_mut().now_or_never() {
             return interrupted(why, "nothing was done");
         }
@@ -59,9 +64,25 @@ impl Workshop {
             LocalCall::Grep(call) => {
                 self.look(stop, move |files, off| search::grep(&files.workspace, &call, off)).await
             }
-            LocalCall::WriteFile(call) => self.write(stop, move |files| files::write(&files.workspace, &call)).await,
-            LocalCall::EditFile(call) => self.write(stop, move |files| files::edit(&files.workspace, &call)).await,
+            LocalCall::WriteFile(call) => {
+                self.write(stop, move |files| files::write(&files.workspace, &call, intent)).await
+            }
+            LocalCall::EditFile(call) => {
+                self.write(stop, move |files| files::edit(&files.workspace, &call, intent)).await
+            }
         }
+    }
+
+    /// Does the file that a call changes hold what an earlier run's [`Intent`] heard of?
+    pub async fn holds(&self, call: &LocalCall, digest: &str) -> bool {
+        let path = match call {
+            LocalCall::WriteFile(call) => call.path.clone(),
+            LocalCall::EditFile(call) => call.path.clone(),
+            LocalCall::Bash(_) | LocalCall::ReadFile(_) | LocalCall::Glob(_) | LocalCall::Grep(_) => return false,
+        };
+        let files = Arc::clone(&self.files);
+        let now = tokio::task::spawn_blocking(move || files::digest_now(&files.workspace, &path)).await;
+        now.ok().flatten().is_some_and(|now| now == digest)
     }
 
     /// Reading and searching, beside the others. One that must stop is told so and left to itself.

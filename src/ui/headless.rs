@@ -110,7 +110,7 @@ impl Headless {
             Event::RequestOpened { .. } | Event::RequestEnded { .. } | Event::GateChanged { .. } => {}
             Event::Wake { .. } | Event::TurnStarted { .. } | Event::TurnEnded { .. } => {}
             Event::Question { .. } | Event::Answered { .. } | Event::Retry { .. } => {}
-            Event::AllShutDown | Event::Notice { .. } => {}
+            Event::AllShutDown | Event::Notice { .. } | Event::SessionResumed { .. } | Event::Record(_) => {}
         }
         None
     }

@@ -64,6 +64,7 @@ impl Renderer {
             | Event::GateChanged { .. }
             | Event::AllShutDown => team::lines(event, style),
             Event::SessionStarted { .. }
+            | Event::SessionResumed { .. }
             | Event::UserLine { .. }
             | Event::Text { .. }
             | Event::TextVoid { .. }
@@ -77,7 +78,8 @@ impl Renderer {
             | Event::Delivered { .. }
             | Event::RequestOpened { .. }
             | Event::TurnStarted { .. }
-            | Event::Answered { .. } => Vec::new(),
+            | Event::Answered { .. }
+            | Event::Record(_) => Vec::new(),
         }
     }
 

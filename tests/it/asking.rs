@@ -88,7 +88,7 @@ async fn i2_a_yes_to_a_question_about_one_team_never_confirms_another() {
         user,
         next_line: Box::new(|| {}),
     };
-    let session = tokio::spawn(Session::run(settings, means));
+    let session = tokio::spawn(Session::run(settings, means, None));
     let line = |text: &str, seen: u64| drop(say.send(UserInput::Line { text: text.to_owned(), seen }));
 
     line("team", 0);

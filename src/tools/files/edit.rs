@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 
 use super::super::paths::Workspace;
-use super::super::{EditFileArgs, Output};
+use super::super::{EditFileArgs, Intent, Output};
 use super::nearest;
 use super::replace::replace;
-use super::whole_text;
+use super::{digest, whole_text};
 
 /// Line numbers that are named.
 const LINES_NAMED_MAX: usize = 20;
 
-pub(in super::super) fn edit(workspace: &Workspace, call: &EditFileArgs) -> Output {
+pub(in super::super) fn edit(workspace: &Workspace, call: &EditFileArgs, intent: Intent) -> Output {
     if call.old_text.is_empty() {
         return Output::error(
             "old_text is empty: give the text that is to be replaced, or use write_file for a new file",
@@ -47,6 +47,7 @@ pub(in super::super) fn edit(workspace: &Workspace, call: &EditFileArgs) -> Outp
             ));
         }
     };
+    intent(&digest(edited.text.as_bytes()));
     match replace(&place, edited.text.as_bytes(), Some(stamp)) {
         Ok(_) => {
             let (count, lines) = (edited.lines.len(), listed(&edited.lines));

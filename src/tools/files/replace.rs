@@ -13,8 +13,8 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use uuid::Uuid;
 
 use super::super::paths::{Missing, PASSAGE, Place, Workspace};
-use super::super::{Output, WriteFileArgs};
-use super::{Stamp, not_regular, words};
+use super::super::{Intent, Output, WriteFileArgs};
+use super::{Stamp, digest, not_regular, words};
 
 /// What a new file may be used for, before the process' own mask.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -22,11 +22,12 @@ const NEW_FILE_MODE: u32 = 0o666;
 const UNFINISHED_MODE: u32 = 0o600;
 const WRITE_BITS: u32 = 0o222;
 
-pub(in super::super) fn write(workspace: &Workspace, call: &WriteFileArgs) -> Output {
+pub(in super::super) fn write(workspace: &Workspace, call: &WriteFileArgs, intent: Intent) -> Output {
     let place = match workspace.writable(&call.path) {
         Ok(place) => place,
         Err(why) => return Output::error(why),
     };
+    intent(&digest(call.content.as_bytes()));
     match replace(&place, call.content.as_bytes(), None) {
         Ok(was) => {
             let done = match was {

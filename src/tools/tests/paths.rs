@@ -171,7 +171,7 @@ async fn i9_racing_links_never_lead_outside() {
                 assert_eq!(std::io::read_to_string(file).unwrap(), "inside", "round {round}");
             }
             let call = super::super::WriteFileArgs { path: format!("swapped/{round}"), content: String::new() };
-            super::super::files::write(&workspace, &call);
+            super::super::files::write(&workspace, &call, Box::new(|_| {}));
         }
         done.store(true, Ordering::Relaxed);
     });

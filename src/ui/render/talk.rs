@@ -12,6 +12,7 @@ use super::{Style, dim, first_line, one, some, span, tag};
 pub(super) fn lines(event: &Event, style: &Style) -> Vec<String> {
     match event {
         Event::SessionStarted { workspace, model, server, .. } => banner(model, server, workspace, style),
+        Event::SessionResumed { state, waits } => resumed(state, *waits, style),
         Event::UserLine { queued, .. } => {
             some(queued.then(|| dim("(queued: joins the lead's next model call)")), style)
         }
@@ -43,6 +44,14 @@ fn banner(model: &str, server: &str, workspace: &str, style: &Style) -> Vec<Stri
     lines
 }
 
+fn resumed(state: &str, waits: bool, style: &Style) -> Vec<String> {
+    let mut lines = block(Ink::Plain, "", state, style);
+    if waits {
+        lines.push(dim("nothing goes on before you say something").paint(style.color));
+    }
+    lines
+}
+
 /// The lead's words are shown whole; a teammate's are its own until it reports.
 fn spoken(agent: &AgentName, text: &str) -> Vec<String> {
     if agent.is_lead() { inert(text).split('\n').map(str::to_owned).collect() } else { Vec::new() }
@@ -53,9 +62,12 @@ fn turn_ended(agent: &AgentName, end: &TurnEnd, style: &Style) -> Vec<String> {
         TurnEnd::Failed { cause } if agent.is_lead() => block(Ink::Bad, "error: ", cause, style),
         TurnEnd::Cancelled if agent.is_lead() => one(dim("(turn cancelled)"), style),
         // A teammate's end is told by its mail or its status.
-        TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Failed { .. } | TurnEnd::Cancelled | TurnEnd::Ended => {
-            Vec::new()
-        }
+        TurnEnd::Done { .. }
+        | TurnEnd::Yielded
+        | TurnEnd::Failed { .. }
+        | TurnEnd::Cancelled
+        | TurnEnd::Ended
+        | TurnEnd::Suspended => Vec::new(),
     }
 }
 
