@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::agent::Intake;
 use crate::event::{Event, Level, Record, Status};
+use crate::killpoint;
 use crate::mail::{Drain, Watch};
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata, shown};
 
@@ -161,6 +162,7 @@ impl Session {
         }
         if !entries.is_empty() {
             self.record(Record::TookIn { agent: name.clone(), entries: entries.clone(), mail: keys, lines });
+            self.unit.answer(|| killpoint::pass("took_in"));
         }
         Intake::GoOn(entries)
     }

@@ -9,6 +9,7 @@ mod harness;
 mod headless;
 mod mail_processes;
 mod pty;
+mod resume;
 mod team;
 mod terminal;
 mod tidy;
