@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::private;
 use crate::protocol::AgentName;
 
 use super::claim::Claim;
@@ -22,6 +23,8 @@ use super::lease::{self, Writers};
 pub(super) const CLAIMED: &str = ".claimed";
 /// Below the folder: lines that are no message, with the reason.
 pub(super) const QUARANTINE: &str = ".quarantine";
+/// Where mail goes that another session issued, a file a session; made when there is such mail.
+pub(super) const ARCHIVE: &str = ".archive";
 /// Below the folder, so that nobody who watches it is woken: one lock file a mailbox, never deleted.
 const LOCKS: &str = ".locks";
 
@@ -256,9 +259,11 @@ impl Folder {
         Ok(&mut claims[index])
     }
 
-    /// Keeps lines below [`QUARANTINE`].
-    pub(super) fn keep(&self, file: &str, lines: &[u8]) -> Result<(), MailError> {
-        let path = self.path.join(QUARANTINE).join(file);
+    /// Keeps lines in a file of [`QUARANTINE`] or [`ARCHIVE`].
+    pub(super) fn keep(&self, folder: &str, file: &str, lines: &[u8]) -> Result<(), MailError> {
+        let folder = self.path.join(folder);
+        private::create_own_folder(&folder).map_err(|error| MailError::io(&folder, &error))?;
+        let path = folder.join(file);
         append_to(&path).and_then(|mut file| file.write_all(lines)).map_err(|error| MailError::io(&path, &error))
     }
 

@@ -165,12 +165,10 @@ fn i3_a_gate_and_its_request_survive_a_kill() {
 
 #[test]
 fn i1_mail_that_was_sent_and_not_read_comes_once_after_a_kill() {
-    for point in ["journal_after:9", "append_after:1", "took_in:2", "acknowledge:1"] {
+    for point in ["journal_before:14", "journal_after:14", "journal_torn:16", "took_in:2", "took_in:3", "acknowledge:1"]
+    {
         let bench = Bench::new(TEAM);
-        let mut command = bench.command(&["--yes", "-p", "team"]);
-        command.env("S15_TEST_KILL", point).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let end = command.spawn().expect("the program starts").wait().expect("its end");
-        assert_eq!(end.code(), None, "killed at {point}");
+        run_until_killed(&bench, point, &[], "team\nyes\n");
         bench.run(&["-c", "--yes"], "yes\n");
         let alice = bench.requests_of("alice").pop().expect("alice was asked");
         let tasks = user_texts(&alice).iter().filter(|text| text.contains("WORK-alice")).count();

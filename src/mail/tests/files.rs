@@ -214,7 +214,7 @@ fn a_namesakes_old_mail_is_archived_and_said() {
     let drain = post.drain(&lead());
     assert_eq!(contents(&drain), ["waited"]);
     assert!(drain.trouble.unwrap().contains("2 messages of an earlier session"));
-    let kept = folder.path().join(format!(".mailboxes/.quarantine/old-{session}.jsonl"));
+    let kept = folder.path().join(format!(".mailboxes/.archive/{session}.jsonl"));
     assert_eq!(fs::read_to_string(kept).unwrap().lines().count(), 2);
     assert_eq!(post.drain(&lead()).trouble, None);
 }
