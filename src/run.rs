@@ -1,6 +1,6 @@
 //! Puts the parts together for one run: a configuration in, an exit code out. Decides nothing about the team.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow};
@@ -93,7 +93,7 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
         user,
         next_line,
     };
-    let code = Session::run(settings(&config, id, folder.join("out"), scripted), means, past).await;
+    let code = Session::run(settings(&config, id, &folder, lock.is_some(), scripted), means, past).await;
     events.close_journal();
     if let Some(ui) = Arc::into_inner(ui) {
         ui.close();
@@ -134,11 +134,12 @@ fn read_only(workspace: &Path) -> Option<String> {
     ))
 }
 
-fn settings(config: &Config, id: Uuid, out_dir: PathBuf, scripted: bool) -> Settings {
+fn settings(config: &Config, id: Uuid, folder: &Path, has_journal: bool, scripted: bool) -> Settings {
     Settings {
         id,
         workspace: config.workspace.clone(),
-        out_dir,
+        out_dir: folder.join("out"),
+        journals: has_journal.then(|| folder.to_owned()),
         model: config.model.clone(),
         teammate_model: config.teammate_model.clone(),
         teammates_max: config.limits.teammates_max,
@@ -242,6 +243,8 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// A limit on the size of files is an error of the write then, and not the end of the process.
+    _file_limit: Signal,
 }
 
 impl Signals {
@@ -250,6 +253,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            _file_limit: signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?,
         })
     }
 
