@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata};
 
 use claim::Patience;
@@ -152,6 +153,9 @@ impl Post {
             mailbox.tell(&mut drain, error.to_string());
         } else if exists {
             mailbox.take_files(&self.folder, self.session, self.patience, &mut drain);
+        }
+        if !drain.mail.is_empty() {
+            killpoint::pass("drained");
         }
         drain
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message};
 
 use super::claim::{Claim, Patience, Room, Taken};
@@ -226,6 +227,7 @@ impl Mailbox {
                 metadata.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age >= patience.torn);
             return if dead { folder.move_aside(path, &self.name, &mut self.claims).map(drop) } else { Ok(()) };
         }
+        killpoint::pass("claimed");
         let mut claim = Claim::new(link, 0).map_err(|error| MailError::io(path, &error))?;
         claim.stands_in_place(claim.identity() == identity(metadata));
         self.claims.push(claim);
