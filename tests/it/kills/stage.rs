@@ -223,8 +223,8 @@ fn end(status: ExitStatus) -> Result<End, String> {
     }
 }
 
-/// One play with its kills, all from one seed; gives the points at which it was killed, `None` for those at a random time.
-pub(super) fn perform(play: Play, points: &[&'static str], seed: u64) -> Result<Vec<Option<String>>, String> {
+/// One play with its kills, all from one seed; gives the points at which it was killed.
+pub(super) fn perform(play: Play, points: &[&'static str], seed: u64) -> Result<Vec<String>, String> {
     let mut dice = Dice::new(seed);
     let mut stage = Stage::new(play, seed);
     let mut at_random = 0;
@@ -247,8 +247,8 @@ pub(super) fn perform(play: Play, points: &[&'static str], seed: u64) -> Result<
     };
     match kill_it(&mut stage) {
         Ok(()) => {
-            let points = stage.killed_at().into_iter().map(Some);
-            Ok(points.chain(std::iter::repeat_n(None, at_random)).collect())
+            let at_random = std::iter::repeat_n("at a random time".to_owned(), at_random);
+            Ok(stage.killed_at().into_iter().chain(at_random).collect())
         }
         Err(fault) => Err(stage.report(&fault)),
     }
