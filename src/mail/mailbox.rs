@@ -245,6 +245,13 @@ impl Mailbox {
         drain: &mut Drain,
         aside: &mut Aside,
     ) -> Taken {
+        if let Some(at) = parse::after_stump(bytes) {
+            let (stump, line) = bytes.split_at(at);
+            if !parse::issued_id(stump).is_some_and(|id| self.expected.remove(&id)) {
+                self.set_aside(stump, "an unfinished line, and another behind it".to_owned(), drain, aside);
+            }
+            return self.take_line(place, offset + at as u64, line, piece, session, drain, aside);
+        }
         if let Some(id) = parse::issued_id(bytes).filter(|id| self.expected.remove(id)) {
             return self.until_acknowledged(id);
         }
