@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 
 use crate::event::{Event, Record, TurnEnd};
 use crate::journal::Events;
+use crate::killpoint;
 use crate::model::{Ask, AskError, Client, History, Progress, Purpose, Reply};
 use crate::protocol::AgentName;
 use crate::tools::{self, Role};
@@ -178,6 +179,7 @@ impl Agent {
                     message: reply.message.clone(),
                     usage: reply.usage,
                 });
+                killpoint::pass("replied");
                 Ok(reply)
             }
             // The call is made again when the session goes on, under the same number.

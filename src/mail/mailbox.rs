@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message};
 
 use super::claim::{Claim, Patience, Room, Taken};
@@ -218,6 +219,7 @@ impl Mailbox {
                 metadata.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age >= patience.torn);
             return if dead { folder.move_aside(path, &self.name, &mut self.claims).map(drop) } else { Ok(()) };
         }
+        killpoint::pass("claimed");
         let mut claim = Claim::new(link, 0).map_err(|error| MailError::io(path, &error))?;
         claim.stands_in_place(claim.identity() == identity(metadata));
         self.claims.push(claim);
@@ -235,6 +237,13 @@ impl Mailbox {
         drain: &mut Drain,
         aside: &mut Aside,
     ) -> Taken {
+        if let Some(at) = parse::after_stump(bytes) {
+            let (stump, line) = bytes.split_at(at);
+            if !parse::issued_id(stump).is_some_and(|id| self.held.meet(id)) {
+                self.set_aside(stump, "an unfinished line, and another behind it".to_owned(), drain, aside);
+            }
+            return self.take_line(place, offset + at as u64, line, piece, session, drain, aside);
+        }
         if let Some(id) = parse::issued_id(bytes).filter(|id| self.held.meet(*id)) {
             return self.until_acknowledged(id);
         }

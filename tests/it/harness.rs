@@ -124,9 +124,14 @@ impl Bench {
         self.requests().into_iter().filter(|request| request.agent == agent).collect()
     }
 
-    /// Fails if any request broke a rule that strict servers hold.
+    /// What was wrong with requests by the rules that strict servers hold.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.server.faults()
+    }
+
+    /// Fails if any request broke such a rule.
     pub(crate) fn assert_no_faults(&self) {
-        let faults = self.server.faults();
+        let faults = self.faults();
         assert!(faults.is_empty(), "malformed requests: {faults:#?}");
     }
 }

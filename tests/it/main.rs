@@ -7,6 +7,7 @@ mod demo;
 mod endless;
 mod harness;
 mod headless;
+mod kills;
 mod mail_processes;
 mod pty;
 mod resume;
