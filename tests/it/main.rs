@@ -8,6 +8,7 @@ mod endless;
 mod harness;
 mod headless;
 mod mail_processes;
+mod orphans;
 mod pty;
 mod team;
 mod terminal;
