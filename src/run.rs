@@ -53,6 +53,9 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let client = Client::new(client_settings(&config, id)).map_err(anyhow::Error::msg)?;
     let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
         .with_context(|| config.workspace.display().to_string())?;
+    // This very program, whatever has become of its file since.
+    #[cfg(target_os = "linux")]
+    let workshop = workshop.guarded_by(Path::new("/proc/self/exe"));
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
     // Before the terminal is changed: a signal from here on gives it back.

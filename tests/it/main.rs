@@ -9,6 +9,7 @@ mod harness;
 mod headless;
 mod kills;
 mod mail_processes;
+mod orphans;
 mod pty;
 mod resume;
 mod team;
