@@ -8,6 +8,7 @@ pub mod message;
 pub mod name;
 pub mod proposal;
 pub mod request;
+pub mod returned;
 pub mod roster;
 pub mod shown;
 #[cfg(test)]

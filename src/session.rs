@@ -15,6 +15,7 @@ mod proposing;
 mod protocols;
 mod recall;
 mod resuming;
+mod returning;
 mod state_text;
 mod unit;
 mod user;

@@ -132,7 +132,7 @@ fn inert(content: &str) -> String {
 }
 
 /// Beginnings that are the runtime's own.
-const ENVELOPES: [&str; 14] = [
+const ENVELOPES: [&str; 16] = [
     "[team events",
     "[team state",
     "[task",
@@ -145,6 +145,8 @@ const ENVELOPES: [&str; 14] = [
     "[error",
     "[idle_",
     "[undelivered",
+    "[request_expired",
+    "[job_finished",
     "[team_quiet",
     "[status_update",
 ];

@@ -156,7 +156,7 @@ impl Session {
         let mut valid: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
         valid.insert(0, AgentName::lead());
         valid.retain(|name| name != by);
-        let hint = self.ended_hint(text);
+        let hint = self.ended_hint(by, text);
         let text: String = text.chars().take(80).collect();
         format!("{text:?} can't be written to{hint}; the valid names are: {}", names(&valid))
     }
@@ -164,7 +164,7 @@ impl Session {
     /// Why a name is no living teammate, and which ones are.
     pub(super) fn unknown_member(&self, text: &str) -> String {
         let living: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
-        let hint = self.ended_hint(text);
+        let hint = self.ended_hint(&AgentName::lead(), text);
         let text: String = text.chars().take(80).collect();
         if living.is_empty() {
             return format!("{text:?} is no living teammate{hint}; there is none now");
@@ -172,11 +172,18 @@ impl Session {
         format!("{text:?} is no living teammate{hint}; the living ones are: {}", names(&living))
     }
 
-    fn ended_hint(&self, text: &str) -> String {
-        let ended = self.team.iter().find(|teammate| teammate.name().as_str().eq_ignore_ascii_case(text.trim()));
-        ended.filter(|teammate| teammate.status.has_ended()).map_or_else(String::new, |teammate| {
-            format!(" (it has ended: {}; spawn_teammate can bring it back)", teammate.status.word())
-        })
+    /// What a name means that is no living teammate's any more, for who asks.
+    fn ended_hint(&self, by: &AgentName, text: &str) -> String {
+        let called = |teammate: &&super::Teammate| teammate.name().as_str().eq_ignore_ascii_case(text.trim());
+        let Some(teammate) = self.team.iter().find(called).filter(|teammate| teammate.status.has_ended()) else {
+            return String::new();
+        };
+        let back = match (by.is_lead(), teammate.stopped_by_user) {
+            (true, false) => "spawn_teammate can bring it back",
+            (true, true) => "the user stopped it; propose_team can bring it back",
+            (false, _) => "only the lead can bring it back",
+        };
+        format!(" (it has ended: {}; {back})", teammate.status.word())
     }
 }
 
