@@ -4,6 +4,7 @@
 
 pub mod confirm;
 pub mod gate;
+pub mod letters;
 pub mod message;
 pub mod name;
 pub mod proposal;
@@ -15,6 +16,7 @@ pub mod shown;
 mod tests;
 
 pub use gate::{Blocked, Effect, Gate};
+pub use letters::Letters;
 pub use message::{Mail, MailKey, Message, MessageType, Metadata};
 pub use name::{AgentName, NameError};
 pub use proposal::{Confirmation, Member, Proposal};

@@ -16,8 +16,10 @@ impl Session {
                 return self.spawn_call(&name, prompt, require_plan, caller);
             }
             TeamCall::ProposeTeam { members, reason } => self.propose(members, reason),
-            TeamCall::SendMessage { to, content } => self.send_message(by, &to, content),
-            TeamCall::Broadcast { content } => self.broadcast(by, &content),
+            TeamCall::SendMessage { to, content, wake, reply_to } => {
+                self.send_message(by, &to, content, wake, reply_to.as_deref())
+            }
+            TeamCall::Broadcast { content, wake } => self.broadcast(by, &content, wake),
             TeamCall::ListTeammates {} => CallEnd::done(self.list_teammates(by)),
             TeamCall::AssignTask { to, task, require_plan } => self.assign_task(&to, &task, require_plan == Some(true)),
             TeamCall::RequestPlan { teammate, task } => {
@@ -38,39 +40,6 @@ impl Session {
             }
         };
         self.settle_call(caller, end);
-    }
-
-    fn send_message(&mut self, by: &AgentName, to: &str, content: String) -> CallEnd {
-        if content.trim().is_empty() {
-            return CallEnd::error("the message is empty");
-        }
-        let Some(to) = self.recipient(to) else { return CallEnd::error(self.unknown_recipient(by, to)) };
-        if to == *by {
-            return CallEnd::error("that is you; write to somebody else");
-        }
-        let message = self.compose(by, &to, MessageType::Message, content, Metadata::default());
-        let id = message.id;
-        self.send(&to, vec![message]);
-        let ahead = self.post.waiting(&to).saturating_sub(1);
-        CallEnd::done(match ahead {
-            0 => format!("sent to {to} (id {id})"),
-            ahead => format!("sent to {to} (id {id}); {ahead} wait ahead of it"),
-        })
-    }
-
-    fn broadcast(&mut self, by: &AgentName, content: &str) -> CallEnd {
-        let readers: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
-        if content.trim().is_empty() {
-            return CallEnd::error("the message is empty");
-        }
-        if readers.is_empty() {
-            return CallEnd::error("there is no living teammate to read it");
-        }
-        for reader in &readers {
-            let message = self.compose(by, reader, MessageType::Broadcast, content, Metadata::default());
-            self.send(reader, vec![message]);
-        }
-        CallEnd::done(format!("sent to {}", names(&readers)))
     }
 
     fn assign_task(&mut self, to: &str, task: &str, require_plan: bool) -> CallEnd {
@@ -144,7 +113,7 @@ impl Session {
     }
 
     /// A living agent by its name.
-    fn recipient(&self, text: &str) -> Option<AgentName> {
+    pub(super) fn recipient(&self, text: &str) -> Option<AgentName> {
         let name = AgentName::parse(text.trim()).ok()?;
         if name.is_lead() {
             return Some(AgentName::lead());
@@ -152,7 +121,7 @@ impl Session {
         self.living().map(|teammate| teammate.name().clone()).find(|living| *living == name)
     }
 
-    fn unknown_recipient(&self, by: &AgentName, text: &str) -> String {
+    pub(super) fn unknown_recipient(&self, by: &AgentName, text: &str) -> String {
         let mut valid: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
         valid.insert(0, AgentName::lead());
         valid.retain(|name| name != by);

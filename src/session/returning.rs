@@ -26,7 +26,11 @@ impl Session {
         for message in unread {
             let is_there = |from: &AgentName| self.living().any(|teammate| teammate.name() == from);
             if let Some(back) = returned(message, is_there) {
-                let metadata = Metadata { request_id: message.metadata.request_id, ..Metadata::default() };
+                let metadata = Metadata {
+                    request_id: message.metadata.request_id,
+                    reply_to: (back.to == message.from).then_some(message.id),
+                    ..Metadata::default()
+                };
                 self.send_back(back, metadata);
             }
         }

@@ -112,6 +112,10 @@ pub enum TeamCall {
         to: String,
         /// The text.
         content: String,
+        /// Unless `false`, it wakes an idle reader.
+        wake: Option<bool>,
+        /// The message that it answers: an id, a part of one, or `last`.
+        reply_to: Option<String>,
     },
     /// Who is there.
     ListTeammates {},
@@ -149,6 +153,8 @@ pub enum TeamCall {
     Broadcast {
         /// The text.
         content: String,
+        /// Unless `false`, it wakes those who are idle.
+        wake: Option<bool>,
     },
     /// Closes a gate until a plan is approved.
     RequestPlan {

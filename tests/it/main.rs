@@ -7,6 +7,7 @@ mod demo;
 mod endless;
 mod harness;
 mod headless;
+mod letters;
 mod mail_processes;
 mod open;
 mod pty;

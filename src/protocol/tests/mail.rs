@@ -1,5 +1,6 @@
 //! What becomes of mail: returned, referred to, shown in portions.
 
+use super::super::letters::LETTERS_MAX;
 use super::super::returned::{Returned, returned};
 use super::*;
 
@@ -38,4 +39,68 @@ fn what_asks_only_its_reader_and_what_came_back_does_not_bounce() {
         let stays = matches!(kind, MessageType::ShutdownRequest | MessageType::Undelivered);
         assert_eq!(returned(&message, |_| true).is_none(), stays, "{kind:?}");
     }
+}
+
+/// Sends a message with this id, put before its reader or not.
+fn post(letters: &mut Letters, id: u128, from: &AgentName, to: &AgentName, given: bool) -> Uuid {
+    let mut message = message(from, to, MessageType::Message, "x");
+    message.id = Uuid::from_u128(id);
+    letters.sent(&message);
+    if given {
+        letters.given(&[message.id].into());
+    }
+    message.id
+}
+
+#[test]
+fn an_agent_refers_to_what_it_sent_or_was_given_and_to_nothing_else() {
+    let (auth, bob, lead) = (name("auth"), name("bob"), AgentName::lead());
+    let mut letters = Letters::default();
+    let asked = post(&mut letters, 0x1111_aaaa_0000, &auth, &bob, true);
+    let unread = post(&mut letters, 0x2222_aaaa_0000, &auth, &bob, false);
+    let told = post(&mut letters, 0x3333_bbbb_0000, &bob, &auth, false);
+    assert_eq!(letters.answered(&bob, &auth, "last"), Ok(asked), "what was given, not what waits");
+    assert_eq!(letters.answered(&bob, &auth, &asked.to_string()), Ok(asked));
+    assert_eq!(letters.answered(&bob, &lead, "1111AAAA"), Ok(asked), "a part, whoever is written to");
+    assert_eq!(letters.answered(&auth, &bob, &unread.simple().to_string()), Ok(unread), "its own");
+    assert_eq!(letters.answered(&bob, &lead, "3333bbbb…"), Ok(told));
+    for (by, to, text, advice) in [
+        (&bob, &auth, "2222aaaa", "write \"last\" for the newest from auth"),
+        (&lead, &auth, "1111aaaa", "no message that you sent or got"),
+        (&bob, &auth, "111", "no message that you sent or got"),
+        (&auth, &bob, "aaaa", "2 messages have \"aaaa\" in their id"),
+        (&bob, &lead, "last", "you have got no message from lead yet"),
+    ] {
+        let why = letters.answered(by, to, text).unwrap_err();
+        assert!(why.contains(advice), "{text}: {why}");
+    }
+    let text = serde_json::to_string(&letters).unwrap();
+    assert_eq!(serde_json::from_str::<Letters>(&text).unwrap(), letters);
+    for id in 0..LETTERS_MAX as u128 {
+        post(&mut letters, 0x7000_0000_0000 + id, &lead, &bob, true);
+    }
+    assert!(letters.answered(&bob, &auth, "1111aaaa").is_err(), "the oldest are forgotten");
+}
+
+#[test]
+fn an_answer_says_what_it_answers_and_the_forms_stay_otherwise() {
+    let mut mail = message(&name("auth"), &name("bob"), MessageType::Message, "8080");
+    let shown = |mail: &Message| shown::for_teammate(&[Mail::Inside(mail.clone())], &|_| None);
+    assert_eq!(shown(&mail), "[Message from auth] 8080");
+    mail.metadata.reply_to = Some(Uuid::from_u128(0xab));
+    assert_eq!(shown(&mail), "[Message from auth, in reply to 00000000-0000-0000-0000-0000000000ab] 8080");
+    let text = shown::for_lead(&[Mail::Inside(mail)], &|_| None, "[Team state]");
+    assert!(text.contains("\n[message reply_to=00000000-0000-0000-0000-0000000000ab] auth: 8080\n"), "{text}");
+}
+
+#[test]
+fn i7_only_what_is_meant_to_wake_does() {
+    let mut mail = message(&name("auth"), &name("bob"), MessageType::Broadcast, "x");
+    for (wake, wakes) in [(None, true), (Some(true), true), (Some(false), false)] {
+        mail.metadata.wake = wake;
+        assert_eq!(Mail::Inside(mail.clone()).wakes(), wakes, "{wake:?}");
+    }
+    mail.kind = MessageType::StatusUpdate;
+    mail.metadata.wake = Some(true);
+    assert!(!Mail::Inside(mail).wakes());
 }
