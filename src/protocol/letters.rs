@@ -28,7 +28,30 @@ pub struct Letter {
     /// What it is about.
     pub kind: MessageType,
     /// Was it put before its reader?
-    given: bool,
+    pub given: bool,
+}
+
+impl Letter {
+    /// Can its sender take it back while it is on its way? What began or ended something besides can't be unsaid.
+    #[must_use]
+    pub fn is_mere_talk(&self) -> bool {
+        match self.kind {
+            MessageType::Message | MessageType::Broadcast | MessageType::StatusUpdate => true,
+            MessageType::TaskAssignment
+            | MessageType::Result
+            | MessageType::IdleNotification
+            | MessageType::Error
+            | MessageType::PlanRequest
+            | MessageType::PlanApprovalRequest
+            | MessageType::PlanApprovalResponse
+            | MessageType::ShutdownRequest
+            | MessageType::ShutdownResponse
+            | MessageType::Undelivered
+            | MessageType::RequestExpired
+            | MessageType::JobFinished
+            | MessageType::TeamQuiet => false,
+        }
+    }
 }
 
 /// The messages of a session, oldest first, at most [`LETTERS_MAX`].
@@ -75,6 +98,18 @@ impl Letters {
             )
         };
         found.map(|letter| letter.id).ok_or_else(none)
+    }
+
+    /// A message that `by` sent.
+    ///
+    /// # Errors
+    /// There is no such message, or there are several; the text says what to write instead.
+    pub fn own(&self, by: &AgentName, text: &str) -> Result<&Letter, String> {
+        let found = self.find(text.trim(), |letter| letter.from == *by)?;
+        let none = || {
+            format!("you sent no message with the id {:?}; take it from the result of the call that sent it", cut(text))
+        };
+        found.ok_or_else(none)
     }
 
     /// The one message among those that `may` allows whose id is `text` or has it as a part.

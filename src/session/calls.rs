@@ -20,6 +20,7 @@ impl Session {
                 self.send_message(by, &to, content, wake, reply_to.as_deref())
             }
             TeamCall::Broadcast { content, wake } => self.broadcast(by, &content, wake),
+            TeamCall::WithdrawMessage { id } => self.withdraw_message(by, &id),
             TeamCall::ListTeammates {} => CallEnd::done(self.list_teammates(by)),
             TeamCall::AssignTask { to, task, require_plan } => self.assign_task(&to, &task, require_plan == Some(true)),
             TeamCall::RequestPlan { teammate, task } => {

@@ -1,10 +1,11 @@
-//! What agents write to each other: messages and broadcasts.
+//! What agents write to each other: messages and broadcasts, and what they take back of it.
 
 use std::collections::HashSet;
 
 use uuid::Uuid;
 
 use crate::agent::CallEnd;
+use crate::event::Record;
 use crate::protocol::request::short;
 use crate::protocol::{AgentName, MailKey, MessageType, Metadata};
 
@@ -58,6 +59,34 @@ impl Session {
         }
         let quietly = if wake == Some(false) { ", waking nobody" } else { "" };
         CallEnd::done(format!("sent to {}{quietly}", sent.join(", ")))
+    }
+
+    /// Takes back what its reader has not been given, wherever it waits.
+    pub(super) fn withdraw_message(&mut self, by: &AgentName, text: &str) -> CallEnd {
+        let letter = match self.letters.own(by, text) {
+            Ok(letter) => letter.clone(),
+            Err(why) => return CallEnd::error(why),
+        };
+        let (id, to) = (letter.id, &letter.to);
+        if !letter.is_mere_talk() {
+            let kind = letter.kind.word();
+            return CallEnd::error(format!(
+                "{id} is a {kind}, and only messages can be taken back; write what has changed"
+            ));
+        }
+        // One whose turn has just begun was promised something to read.
+        let is_being_given = self.desk(to).is_some_and(|desk| desk.busy && desk.turn_intakes == 0);
+        if letter.given || is_being_given {
+            return CallEnd::error(format!("{id} has arrived already: {to} has it; write what has changed"));
+        }
+        if self.post.withdraw_one(to, id).is_none() {
+            return CallEnd::error(format!("{id} is not on its way any more: it was taken back, or {to} has ended"));
+        }
+        self.record(Record::MailTakenBack { ids: vec![id] });
+        if let Some(desk) = self.desk_mut(to) {
+            desk.inbox.retain(|mail| mail.key() != MailKey::Inside(id));
+        }
+        CallEnd::done(format!("taken back: {to} will not see it"))
     }
 }
 

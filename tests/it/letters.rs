@@ -44,3 +44,46 @@ fn an_answer_names_the_message_that_it_answers() {
     assert!(lead.iter().flat_map(user_texts).any(|text| text.contains(&thanks)), "{id}");
     bench.assert_no_faults();
 }
+
+#[test]
+fn a_message_is_taken_back_while_it_waits_and_not_after_it_has_arrived() {
+    let more = rule(
+        "agent = \"bob\"\nn = 1\ncalls = [{ tool = \"bash\", arguments = { command = \"touch begun; until [ -e go ]; do sleep 0.01; done\" } }]",
+    ) + &rule(
+        "agent = \"bob\"\nevent = \"KEPT\"\nuntil_call = \"bash seen\"\ncalls = [{ tool = \"bash\", arguments = { command = \"touch seen\" } }]",
+    ) + &rule(
+        "agent = \"alice\"\nn = 1\ncalls = [{ tool = \"bash\", arguments = { command = \"until [ -e begun ]; do sleep 0.01; done\" } }, { tool = \"send_message\", arguments = { to = \"bob\", content = \"WRONG\" } }]",
+    ) + &rule(
+        "agent = \"alice\"\nn = 2\nresult_has = \"sent to bob (id {id})\"\ncalls = [{ tool = \"withdraw_message\", arguments = { id = \"${id}\" } }, { tool = \"withdraw_message\", arguments = { id = \"${id}\" } }, { tool = \"withdraw_message\", arguments = { id = \"0199\" } }, { tool = \"send_message\", arguments = { to = \"bob\", content = \"KEPT\" } }]",
+    ) + &rule(
+        "agent = \"alice\"\nn = 3\nresult_has = \"sent to bob (id {id})\"\ncalls = [{ tool = \"bash\", arguments = { command = \"touch go; until [ -e seen ]; do sleep 0.01; done\" } }, { tool = \"withdraw_message\", arguments = { id = \"${id}\" } }]",
+    );
+    let bench = Bench::new(&scenario(&[("alice", false), ("bob", false)], &more));
+    bench.run(&[], "team\nyes\n");
+    let answers = results(&bench.requests_of("alice").pop().expect("alice was asked"));
+    let [_, _, taken_back, again, unclear, _, _, arrived] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!(taken_back, "taken back: bob will not see it");
+    assert!(again.contains("is not on its way any more"), "{again}");
+    assert!(unclear.starts_with("error: ") && unclear.contains("\"0199\""), "{unclear}");
+    assert!(arrived.starts_with("error: ") && arrived.contains("has arrived already"), "{arrived}");
+    let texts: Vec<String> = bench.requests_of("bob").iter().flat_map(user_texts).collect();
+    assert!(texts.iter().any(|text| text == "[Message from alice] KEPT"), "{texts:?}");
+    assert!(!texts.concat().contains("WRONG"), "{texts:?}");
+    bench.assert_no_faults();
+}
+
+#[test]
+fn a_message_that_lies_before_a_resting_reader_is_taken_back_too() {
+    let more = rule(
+        "agent = \"lead\"\nuser = \"note\"\nlacks_call = \"send_message\"\ncalls = [{ tool = \"send_message\", arguments = { to = \"alice\", content = \"KEPT\", wake = false } }, { tool = \"send_message\", arguments = { to = \"alice\", content = \"WRONG\", wake = false } }]",
+    ) + &rule(
+        "agent = \"lead\"\nresult_has = \"sent to alice (id {id})\"\ncalls = [{ tool = \"withdraw_message\", arguments = { id = \"${id}\" } }]",
+    ) + &rule(
+        "agent = \"lead\"\nuser = \"task\"\nlacks_call = \"assign_task\"\ncalls = [{ tool = \"assign_task\", arguments = { to = \"alice\", task = \"SECOND\" } }]",
+    );
+    let bench = Bench::new(&scenario(&[("alice", false)], &more));
+    bench.run(&[], "team\nyes\nnote\ntask\n");
+    let alice = bench.requests_of("alice");
+    assert_eq!(user_texts(&alice[1])[1], "[Message from lead] KEPT\n\n[Task] SECOND");
+    bench.assert_no_faults();
+}

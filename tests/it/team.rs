@@ -123,6 +123,17 @@ fn i4_a_teammate_can_answer_nothing_but_its_own_shutdown() {
 }
 
 #[test]
+fn what_every_call_pays_for_is_little() {
+    let bench = Bench::new(&scenario(&[("alice", false)], ""));
+    bench.run(&[], "team\nyes\n");
+    for (agent, bytes_max) in [("lead", 10_000), ("alice", 6_000)] {
+        let bytes = bench.requests_of(agent)[0].raw_len;
+
+        assert!(bytes <= bytes_max, "{agent}'s first request has {bytes} bytes");
+    }
+}
+
+#[test]
 fn i6_result_then_idle_in_that_order_and_one_wake() {
     let bench = Bench::new(&scenario(&[("alice", false)], ""));
     let run = bench.run(&[], "team\nyes\n");

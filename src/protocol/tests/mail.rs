@@ -83,6 +83,24 @@ fn an_agent_refers_to_what_it_sent_or_was_given_and_to_nothing_else() {
 }
 
 #[test]
+fn an_agent_takes_back_its_own_talk_alone() {
+    let (auth, bob) = (name("auth"), name("bob"));
+    let mut letters = Letters::default();
+    let id = post(&mut letters, 0x1111_aaaa_0000, &auth, &bob, false);
+    assert_eq!(letters.own(&auth, "1111aaaa").unwrap().id, id);
+    for (by, text) in [(&bob, "1111aaaa"), (&auth, "2222"), (&auth, "")] {
+        assert!(letters.own(by, text).unwrap_err().contains("you sent no message with the id"), "{text}");
+    }
+    let kinds = MessageType::ALL.map(|kind| {
+        letters.sent(&Message { id: Uuid::from_u128(0xcccc_dddd), ..message(&auth, &bob, kind, "x") });
+        let talk = letters.own(&auth, "ccccdddd").unwrap().is_mere_talk();
+        letters = Letters::default();
+        talk
+    });
+    assert_eq!(kinds.iter().filter(|talk| **talk).count(), 3, "message, broadcast, status_update");
+}
+
+#[test]
 fn an_answer_says_what_it_answers_and_the_forms_stay_otherwise() {
     let mut mail = message(&name("auth"), &name("bob"), MessageType::Message, "8080");
     let shown = |mail: &Message| shown::for_teammate(&[Mail::Inside(mail.clone())], &|_| None);

@@ -35,6 +35,7 @@ fn the_tools_of_each_role_are_those_of_the_contract() {
         "glob(pattern:string, path?:string)",
         "grep(pattern:string, path?:string, glob?:string)",
         "send_message(to:string, content:string, wake?:boolean, reply_to?:string)",
+        "withdraw_message(id:string)",
         "list_teammates()",
     ];
     let lead = [
@@ -114,5 +115,5 @@ fn i3_every_tool_declares_its_effect_and_team_tools_touch_nothing() {
     assert_eq!(of(Effect::Execute), ["bash"]);
     assert_eq!(of(Effect::Write), ["edit_file", "write_file"]);
     assert_eq!(of(Effect::Read), ["glob", "grep", "read_file"]);
-    assert_eq!(of(Effect::Team).len(), 14);
+    assert_eq!(of(Effect::Team).len(), 15);
 }
