@@ -10,6 +10,8 @@ mod port;
 mod reins;
 
 use std::panic::AssertUnwindSafe;
+#[cfg(debug_assertions)]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use tokio::sync::mpsc;
 
 use crate::event::{Event, Record, TurnEnd};
 use crate::journal::Events;
+use crate::killpoint;
 use crate::model::{Ask, AskError, Client, History, Progress, Purpose, Reply};
 use crate::protocol::AgentName;
 use crate::tools::{self, Role};
@@ -85,7 +88,7 @@ impl Agent {
     /// The loop.
     async fn turn(&mut self) -> TurnEnd {
         #[cfg(debug_assertions)]
-        fail_on_purpose(&self.name);
+        fail_on_purpose(&self.name, self.calls).await;
         for _ in 0..self.turn_calls_max {
             let calls = match std::mem::take(&mut self.going_on) {
                 GoingOn::Said(text) => return TurnEnd::Done { text },
@@ -176,6 +179,7 @@ impl Agent {
                     message: reply.message.clone(),
                     usage: reply.usage,
                 });
+                killpoint::pass("replied");
                 Ok(reply)
             }
             // The call is made again when the session goes on, under the same number.
@@ -205,11 +209,17 @@ impl Agent {
     }
 }
 
-/// For tests of what follows a panic: development builds have one where this variable names the agent.
+/// For tests of what follows: development builds have a panic where this variable names the agent, and one turn that never ends
+/// where that one does and the agent has made a call before.
 #[cfg(debug_assertions)]
-fn fail_on_purpose(name: &AgentName) {
-    if std::env::var("S15_TEST_PANIC").is_ok_and(|named| named == name.as_str()) {
+async fn fail_on_purpose(name: &AgentName, calls: u64) {
+    let is_named = |variable| std::env::var(variable).is_ok_and(|named| named == name.as_str());
+    if is_named("S15_TEST_PANIC") {
         panic!("a fault on purpose");
+    }
+    static HUNG: AtomicBool = AtomicBool::new(false);
+    if calls > 0 && is_named("S15_TEST_HANG") && !HUNG.swap(true, Ordering::SeqCst) {
+        std::future::pending::<()>().await;
     }
 }
 

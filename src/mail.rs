@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata};
 
 use claim::Patience;
@@ -202,6 +203,9 @@ impl Post {
             mailbox.tell(&mut drain, error.to_string());
         } else if exists {
             mailbox.take_files(&self.folder, self.session, self.patience, &mut drain);
+        }
+        if !drain.mail.is_empty() {
+            killpoint::pass("drained");
         }
         drain
     }

@@ -16,6 +16,11 @@ const EXIT_CONFIGURATION: u8 = 2;
 const WORKERS: usize = 2;
 
 fn main() -> ExitCode {
+    // Before anything else: a guardian starts with every command.
+    #[cfg(target_os = "linux")]
+    if let Some(code) = s15::tools::guard_if_asked() {
+        return code;
+    }
     let cli = Cli::parse();
     restore_terminal_on_panic();
     let code = start(&cli).unwrap_or_else(|refusal| {

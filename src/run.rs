@@ -33,26 +33,13 @@ pub struct Opening {
 /// # Errors
 /// One clear text for exit code 2: the run can't begin, and nothing was sent anywhere.
 pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
-    let pick = |which| sessions::pick(&config.state_dir, &config.workspace, which);
-    let earlier = config.resume.as_ref().map(pick).transpose()?;
-    let id = earlier.as_ref().map_or_else(Uuid::now_v7, |earlier| earlier.id);
-    let (lock, lock_warning) = match WorkspaceLock::take(&config.state_dir, &config.workspace, id) {
-        Ok(lock) => (Some(lock), None),
-        Err(error @ LockError::Held { .. }) => return Err(anyhow!("{error}")),
-        Err(error @ LockError::Unusable { .. }) => (None, Some(error.to_string())),
-    };
-    let post = Post::new(&config.workspace, id);
-    // A workspace that can't be written is told of later; one that another run reads is refused.
-    if let Err(error) = post.hold()
-        && read_only(&config.workspace).is_none()
-    {
-        return Err(error.into());
-    }
-    let folder = session_folder(&workspace_folder(&config.state_dir, &config.workspace), id);
-    let past = earlier.map(|_| read_session(&folder, id)).transpose()?.map(Recalled::of);
+    let Ground { id, folder, post, lock, warning, past, unfinished } = Ground::take(&config)?;
     let client = Client::new(client_settings(&config, id)).map_err(anyhow::Error::msg)?;
     let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
         .with_context(|| config.workspace.display().to_string())?;
+    // This very program, whatever has become of its file since.
+    #[cfg(target_os = "linux")]
+    let workshop = workshop.guarded_by(Path::new("/proc/self/exe"));
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
     // Before the terminal is changed: a signal from here on gives it back.
@@ -61,7 +48,6 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let front = if opening.script.is_some() { Front::Pipe } else { front(&config.front) };
     let ui = Arc::new(Ui::start(front, ui_options(&config), typed).context("the terminal can't be used")?);
     events.subscribe(ui.items());
-    let unfinished = past.is_none().then(|| sessions::unfinished(&config.state_dir, &config.workspace)).flatten();
     // Without a state folder there is no journal; the warning says so.
     if lock.is_some() {
         let last_seq = past.as_ref().map_or(0, Recalled::last_seq);
@@ -70,7 +56,7 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     if let Some(text) = opening.words {
         events.emit(Event::Notice { level: Level::Info, text });
     }
-    begin(&config, id, &client, &events, lock_warning.into_iter().collect());
+    begin(&config, id, &client, &events, warning);
     if let Some(session) = unfinished {
         events.emit(Event::Notice { level: Level::Info, text: how_to_go_on(&session) });
     }
@@ -93,7 +79,7 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
         user,
         next_line,
     };
-    let code = Session::run(settings(&config, id, folder.join("out"), scripted), means, past).await;
+    let code = Session::run(settings(&config, id, &folder, lock.is_some(), scripted), means, past).await;
     events.close_journal();
     if let Some(ui) = Arc::into_inner(ui) {
         ui.close();
@@ -101,7 +87,51 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, more: Vec<String>) {
+/// What a run stands on: one session, held against every other run.
+struct Ground {
+    id: Uuid,
+    /// Of the session's journals.
+    folder: PathBuf,
+    post: Post,
+    /// `None` where the state folder can't be used; `warning` says so.
+    lock: Option<WorkspaceLock>,
+    warning: Option<String>,
+    /// The session as it stood, if it is resumed.
+    past: Option<Recalled>,
+    /// Another session that didn't come to its end, if this is a new one.
+    unfinished: Option<Summary>,
+}
+
+impl Ground {
+    /// # Errors
+    /// The session that is meant can't be had, or another run is here.
+    fn take(config: &Config) -> anyhow::Result<Self> {
+        let pick = |which| sessions::pick(&config.state_dir, &config.workspace, which);
+        let earlier = config.resume.as_ref().map(pick).transpose()?;
+        let id = earlier.as_ref().map_or_else(Uuid::now_v7, |earlier| earlier.id);
+        let (lock, warning) = match WorkspaceLock::take(&config.state_dir, &config.workspace, id) {
+            Ok(lock) => (Some(lock), None),
+            Err(error @ LockError::Held { .. }) => return Err(anyhow!("{error}")),
+            Err(error @ LockError::Unusable { .. }) => (None, Some(error.to_string())),
+        };
+        let post = Post::new(&config.workspace, id);
+        // A workspace that can't be written is told of later; one that another run reads is refused.
+        if let Err(error) = post.hold()
+            && read_only(&config.workspace).is_none()
+        {
+            return Err(error.into());
+        }
+        let folder = session_folder(&workspace_folder(&config.state_dir, &config.workspace), id);
+        let unfinished = match earlier {
+            None => sessions::unfinished(&config.state_dir, &config.workspace),
+            Some(_) => None,
+        };
+        let past = earlier.map(|_| read_session(&folder, id)).transpose()?.map(Recalled::of);
+        Ok(Self { id, folder, post, lock, warning, past, unfinished })
+    }
+}
+
+fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, more: Option<String>) {
     events.emit(Event::SessionStarted {
         version: EVENT_VERSION,
         session: id,
@@ -134,11 +164,12 @@ fn read_only(workspace: &Path) -> Option<String> {
     ))
 }
 
-fn settings(config: &Config, id: Uuid, out_dir: PathBuf, scripted: bool) -> Settings {
+fn settings(config: &Config, id: Uuid, folder: &Path, has_journal: bool, scripted: bool) -> Settings {
     Settings {
         id,
         workspace: config.workspace.clone(),
-        out_dir,
+        out_dir: folder.join("out"),
+        journals: has_journal.then(|| folder.to_owned()),
         model: config.model.clone(),
         teammate_model: config.teammate_model.clone(),
         teammates_max: config.limits.teammates_max,
@@ -242,6 +273,8 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// A limit on the size of files is an error of the write then, and not the end of the process.
+    _file_limit: Signal,
 }
 
 impl Signals {
@@ -250,6 +283,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            _file_limit: signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?,
         })
     }
 

@@ -54,6 +54,8 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// Where long texts go; readable by agents.
     pub out_dir: PathBuf,
+    /// Where this session's journals lie, if there are any.
+    pub journals: Option<PathBuf>,
     /// The lead's model.
     pub model: String,
     /// The teammates', where the proposal names none.

@@ -23,6 +23,8 @@ use serde_json::{Map, Value};
 pub use calls::{
     BashArgs, Call, EditFileArgs, GlobArgs, GrepArgs, LocalCall, MemberArgs, ReadFileArgs, TeamCall, WriteFileArgs,
 };
+#[cfg(target_os = "linux")]
+pub use shell::guard_if_asked;
 pub use spec::{PROPOSE_TEAM, definitions};
 pub use workshop::Workshop;
 

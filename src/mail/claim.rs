@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::killpoint;
 use crate::protocol::{AgentName, MailKey};
 
 use super::folder::{Identity, QUARANTINE, identity, open};
@@ -320,9 +321,13 @@ impl Claim {
             Writers::Present | Writers::Unknown => return false,
         };
         let read_to_its_end = file.metadata().is_ok_and(|metadata| metadata.len() == self.offset);
-        read_to_its_end
-            && !lease.is_some_and(|lease| lease.is_asked_for())
-            && if self.has_overlong { self.keep() } else { std::fs::remove_file(&self.path) }.is_ok()
+        if !read_to_its_end || lease.is_some_and(|lease| lease.is_asked_for()) {
+            return false;
+        }
+        killpoint::pass("ack_before");
+        let removed = if self.has_overlong { self.keep() } else { std::fs::remove_file(&self.path) };
+        killpoint::pass("ack_after");
+        removed.is_ok()
     }
 
     fn keep(&self) -> io::Result<()> {
@@ -336,8 +341,10 @@ impl Claim {
             return;
         }
         let path = self.path.with_file_name(format!("{}.{}.jsonl", self.name, self.offset));
+        killpoint::pass("ack_before");
         if std::fs::rename(&self.path, &path).is_ok() {
             (self.path, self.saved) = (path, self.offset);
         }
+        killpoint::pass("ack_after");
     }
 }

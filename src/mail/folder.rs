@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::killpoint;
+use crate::private;
 use crate::protocol::AgentName;
 
 use super::claim::Claim;
@@ -22,6 +24,8 @@ use super::lease::{self, Writers};
 pub(super) const CLAIMED: &str = ".claimed";
 /// Below the folder: lines that are no message, with the reason.
 pub(super) const QUARANTINE: &str = ".quarantine";
+/// Where mail goes that another session issued, a file a session; made when there is such mail.
+pub(super) const ARCHIVE: &str = ".archive";
 /// Below the folder, so that nobody who watches it is woken: one lock file a mailbox, never deleted.
 const LOCKS: &str = ".locks";
 
@@ -221,7 +225,10 @@ impl Folder {
             path = beside;
             file = append_to(&path).map_err(|error| fail(&path, &error))?;
         }
-        let Err((error, stump)) = write_once(&mut file, lines) else { return Ok(()) };
+        killpoint::pass("append_before");
+        let written = write_once(&mut file, lines);
+        killpoint::pass("append_after");
+        let Err((error, stump)) = written else { return Ok(()) };
         let failed = MailError::io(&path, &error);
         let cut = stump.is_empty() || cut_back(&file, &stump);
         drop(file);
@@ -242,6 +249,7 @@ impl Folder {
         let fail = |error: &io::Error| MailError::io(path, error);
         let aside = self.claimed().join(claim_name(name));
         std::fs::rename(path, &aside).map_err(|error| fail(&error))?;
+        killpoint::pass("claimed");
         let claim = Claim::new(aside, 0).map_err(|error| fail(&error))?;
         let known = claims.iter().position(|known| known.identity() == claim.identity() && known.stands());
         let index = if let Some(index) = known {
@@ -256,9 +264,11 @@ impl Folder {
         Ok(&mut claims[index])
     }
 
-    /// Keeps lines below [`QUARANTINE`].
-    pub(super) fn keep(&self, file: &str, lines: &[u8]) -> Result<(), MailError> {
-        let path = self.path.join(QUARANTINE).join(file);
+    /// Keeps lines in a file of [`QUARANTINE`] or [`ARCHIVE`].
+    pub(super) fn keep(&self, folder: &str, file: &str, lines: &[u8]) -> Result<(), MailError> {
+        let folder = self.path.join(folder);
+        private::create_own_folder(&folder).map_err(|error| MailError::io(&folder, &error))?;
+        let path = folder.join(file);
         append_to(&path).and_then(|mut file| file.write_all(lines)).map_err(|error| MailError::io(&path, &error))
     }
 
@@ -305,6 +315,10 @@ fn append_to(path: &Path) -> io::Result<File> {
 
 /// Appends in one write. If it comes short: why, and which bytes of the file were written.
 fn write_once(file: &mut File, lines: &[u8]) -> Result<(), (io::Error, Range<u64>)> {
+    if killpoint::due("append_torn") {
+        drop(file.write(&lines[..lines.len() / 2]));
+        killpoint::die("append_torn");
+    }
     let written = loop {
         match file.write(lines) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

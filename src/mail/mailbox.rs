@@ -10,10 +10,11 @@ use std::path::Path;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message};
 
 use super::claim::{Claim, Patience, Room, Taken};
-use super::folder::{self, Folder, MailError, ends_torn, file_name, identity, irregular, open};
+use super::folder::{self, ARCHIVE, Folder, MailError, QUARANTINE, ends_torn, file_name, identity, irregular, open};
 use super::held::Held;
 use super::lines::{LINE_BYTES_MAX, Piece};
 use super::parse::{self, Line};
@@ -44,8 +45,8 @@ pub(super) struct Mailbox {
 /// What one drain writes elsewhere and says in the end.
 #[derive(Default)]
 struct Aside {
-    /// Lines to keep, by file.
-    kept: BTreeMap<String, Vec<u8>>,
+    /// Lines to keep, by folder and file.
+    kept: BTreeMap<(&'static str, String), Vec<u8>>,
     /// Messages of earlier sessions.
     old: usize,
 }
@@ -124,8 +125,9 @@ impl Mailbox {
         }
         if aside.old > 0 {
             let (count, mailbox) = (aside.old, file_name(&self.name));
-            let old =
-                format!("{count} messages of an earlier session lay in {mailbox}; they are in .mailboxes/.quarantine");
+            let old = format!(
+                "{count} messages of an earlier session lay in {mailbox}; they are in .mailboxes/{ARCHIVE}, under that session"
+            );
             drain.trouble = Some(drain.trouble.take().map_or(old.clone(), |trouble| format!("{trouble}\n{old}")));
         }
     }
@@ -217,6 +219,7 @@ impl Mailbox {
                 metadata.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age >= patience.torn);
             return if dead { folder.move_aside(path, &self.name, &mut self.claims).map(drop) } else { Ok(()) };
         }
+        killpoint::pass("claimed");
         let mut claim = Claim::new(link, 0).map_err(|error| MailError::io(path, &error))?;
         claim.stands_in_place(claim.identity() == identity(metadata));
         self.claims.push(claim);
@@ -234,6 +237,13 @@ impl Mailbox {
         drain: &mut Drain,
         aside: &mut Aside,
     ) -> Taken {
+        if let Some(at) = parse::after_stump(bytes) {
+            let (stump, line) = bytes.split_at(at);
+            if !parse::issued_id(stump).is_some_and(|id| self.held.meet(id)) {
+                self.set_aside(stump, "an unfinished line, and another behind it".to_owned(), drain, aside);
+            }
+            return self.take_line(place, offset + at as u64, line, piece, session, drain, aside);
+        }
         if let Some(id) = parse::issued_id(bytes).filter(|id| self.held.meet(*id)) {
             return self.until_acknowledged(id);
         }
@@ -250,7 +260,7 @@ impl Mailbox {
             Line::Blank | Line::Ours { .. } => Taken::Nothing,
             Line::Old(session) => {
                 aside.old += 1;
-                let file = aside.kept.entry(format!("old-{session}.jsonl")).or_default();
+                let file = aside.kept.entry((ARCHIVE, format!("{session}.jsonl"))).or_default();
                 file.extend_from_slice(bytes);
                 file.push(b'\n');
                 Taken::Counted
@@ -280,7 +290,7 @@ impl Mailbox {
         let mailbox = file_name(&self.name);
         let at = format!("{:.3}", jiff::Timestamp::now());
         let kept = json!({"reason": reason, "line": String::from_utf8_lossy(bytes), "at": at});
-        let file = aside.kept.entry(mailbox.clone()).or_default();
+        let file = aside.kept.entry((QUARANTINE, mailbox.clone())).or_default();
         file.extend_from_slice(kept.to_string().as_bytes());
         file.push(b'\n');
         drain.set_aside.push(SetAside { mailbox, reason });
@@ -288,8 +298,8 @@ impl Mailbox {
     }
 
     fn put_aside(&mut self, folder: &Folder, aside: &Aside) -> Result<(), MailError> {
-        for (file, lines) in &aside.kept {
-            if let Err(error) = folder.make().and_then(|()| folder.keep(file, lines)) {
+        for ((place, file), lines) in &aside.kept {
+            if let Err(error) = folder.make().and_then(|()| folder.keep(place, file, lines)) {
                 self.claims.iter_mut().for_each(Claim::is_precious);
                 return Err(error);
             }

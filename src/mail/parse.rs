@@ -1,5 +1,6 @@
 //! What a line of a mailbox is. Pure; believes nothing that a line says of itself.
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -8,6 +9,8 @@ use crate::protocol::{MailKey, Message, MessageType};
 
 /// Longest name or time that an outside line may show, in characters.
 const SHOWN_CHARS_MAX: usize = 80;
+/// Places in a broken line of the runtime's at which another line is looked for.
+const STUMP_STARTS_MAX: usize = 8;
 
 /// A line, told apart.
 #[derive(Debug)]
@@ -47,6 +50,21 @@ const ISSUED_HEAD: &[u8] = b"{\"id\":\"";
 pub(super) fn issued_id(bytes: &[u8]) -> Option<Uuid> {
     let id = bytes.strip_prefix(ISSUED_HEAD)?.get(..uuid::fmt::Hyphenated::LENGTH)?;
     Uuid::try_parse_ascii(id).ok()
+}
+
+/// Where a line begins that somebody appended to a stump: to the beginning of a line, of the runtime's or another's, that a kill
+/// has torn. `None` if it is one line.
+pub(super) fn after_stump(bytes: &[u8]) -> Option<usize> {
+    let begins = |at: &usize| bytes[*at..].starts_with(b"{\"");
+    // Texts escape their quotes, so that few places in a stump look like the beginning of a line.
+    let mut starts = (1..bytes.len()).filter(begins).take(STUMP_STARTS_MAX).peekable();
+    let is_whole = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+    if !bytes.starts_with(b"{") || starts.peek().is_none() || is_whole() {
+        return None;
+    }
+    let says =
+        |line: &[u8]| serde_json::from_slice::<Map<String, Value>>(line).is_ok_and(|it| it.contains_key("content"));
+    starts.find(|at| says(&bytes[*at..]))
 }
 
 /// Tells apart what a line is for a reader of this session.
@@ -142,6 +160,22 @@ mod tests {
     fn a_name_moves_no_cursor() {
         let said = outside(r#"{"from":"\u001b[2Jlead\n\u202e x","content":"y"}"#);
         assert_eq!(said.from.as_deref(), Some("[2Jlead x"));
+    }
+
+    #[test]
+    fn a_line_that_was_appended_to_a_stump_is_found() {
+        let whole = r#"{"id":"x","content":"{\"a\":1}","metadata":{"request_id":"y"},"timestamp":"z"}"#;
+        let said = r#"{"from":"ci","content":"{\"id\":\"","x":{"y":{}}}"#;
+        assert_eq!(after_stump(whole.as_bytes()), None);
+        assert_eq!(after_stump(said.as_bytes()), None);
+        for cut in 1..whole.len() {
+            let glued = format!("{}{said}", &whole[..cut]);
+            assert_eq!(after_stump(glued.as_bytes()), Some(cut), "{glued}");
+            assert_eq!(after_stump(&whole.as_bytes()[..cut]), None);
+        }
+        let stranger = "{\"from\":\"ci\",\"cont";
+        assert_eq!(after_stump(format!("{stranger}{said}").as_bytes()), Some(stranger.len()), "a stranger's stump");
+        assert_eq!(after_stump(format!("INFO {said}").as_bytes()), None, "no stump of a message");
     }
 
     #[test]

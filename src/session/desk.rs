@@ -116,7 +116,7 @@ impl Desk {
         self.turns = None;
     }
 
-    /// Ends the task where it stands. What is left of it is lost.
+    /// Ends the task where it stands. What is left of it is only in the journal.
     pub(super) fn abort(&mut self) {
         self.turns = None;
         self.busy = false;

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::agent::Remains;
 use crate::event::{Event, Level, MemberState, Record, Status, TurnEnd};
-use crate::journal::RosterEntry;
+use crate::journal::{RosterEntry, read_session};
 use crate::protocol::roster::{IdleReason, Work};
 use crate::protocol::shown::PLAN_REQUIRED;
 use crate::protocol::{AgentName, Gate, Member, Message, MessageType, Metadata};
@@ -12,7 +12,7 @@ use crate::tools::Role;
 
 use super::desk::{Desk, Start};
 use super::ending::Ending;
-use super::{Session, prompts};
+use super::{Recalled, Session, prompts};
 
 /// One teammate, living or ended.
 pub(super) struct Teammate {
@@ -127,10 +127,16 @@ impl Session {
             system: start.system.clone(),
             member: Some(member.clone()),
         });
+        let is_lost = self.teammate(&name).is_some_and(|former| former.desk.remains.is_none());
+        let from_journal = if is_lost { self.remains_in_journal(&name) } else { None };
         match self.teammate_mut(&name) {
             Some(former) => {
-                let former_desk = std::mem::replace(&mut former.desk, Desk::new(name.clone()));
-                let (life, remains) = (former_desk.life, former_desk.remains);
+                let mut former_desk = std::mem::replace(&mut former.desk, Desk::new(name.clone()));
+                if former_desk.busy {
+                    former_desk.abort();
+                }
+                let life = former_desk.life;
+                let remains = former_desk.remains.or(from_journal);
                 *former = Teammate::new(member);
                 former.desk.life = life;
                 former.desk.remains = remains;
@@ -145,6 +151,21 @@ impl Session {
         metadata.other.insert("spawn".to_owned(), true.into());
         self.begin_work(&name, &prompt, require_plan, metadata);
         Ok(())
+    }
+
+    /// The conversation of a teammate whose task was aborted, as far as the journal has it.
+    fn remains_in_journal(&mut self, name: &AgentName) -> Option<Remains> {
+        let past = self.settings.journals.as_deref().map(|folder| read_session(folder, self.settings.id))?;
+        match past {
+            Ok(past) => Recalled::of(past).remains_of(name),
+            Err(error) => {
+                self.notice(
+                    Level::Warning,
+                    format!("{name} begins anew, its earlier conversation can't be read: {error}"),
+                );
+                None
+            }
+        }
     }
 
     /// A new piece of work for an idle teammate: its version, its gate, its mail.

@@ -79,6 +79,12 @@ impl Recalled {
         self.last_seq
     }
 
+    /// What a teammate's next life begins with; what was open in its last one is over.
+    pub(super) fn remains_of(mut self, name: &AgentName) -> Option<Remains> {
+        self.with(name, RecalledAgent::turn_ended);
+        self.members.iter_mut().find(|member| member.member.name == *name)?.agent.remains()
+    }
+
     pub(super) fn issued(&mut self) -> Issued {
         Issued {
             ids: std::mem::take(&mut self.ids),

@@ -64,8 +64,11 @@ impl Session {
         let Caller { agent, call_id, answer } = caller;
         let CallEnd { ok, text: result, ends_turn } = end.clone();
         self.record(Record::CallSettled { agent, call_id, ok, result, ends_turn });
-        // Whose task is gone needs no answer.
-        self.unit.answer(move || drop(answer.send(end)));
+        self.unit.answer(move || {
+            killpoint::pass("call_done");
+            // Whose task is gone needs no answer.
+            drop(answer.send(end));
+        });
     }
 
     /// Records what the last step did, then lets it out; an idle reader that is woken by it is the next step.

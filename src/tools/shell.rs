@@ -2,11 +2,16 @@
 //!
 //! Knows nothing of who asked or why it must stop.
 
+mod direct;
 mod environment;
+mod guarded;
+#[cfg(target_os = "linux")]
+mod guardian;
 mod leftovers;
+mod processes;
 mod running;
+mod wire;
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -16,18 +21,29 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use self::running::{Pumped, Running};
+#[cfg(target_os = "linux")]
+pub use self::guardian::guard_if_asked;
+use self::running::{Ended, Pumped, Running, StartError};
 use super::collector::Collector;
 use super::{BashArgs, Output, Stop};
 
 /// Longest time limit that a call can ask for, in seconds. The user's own default may be longer.
 const TIMEOUT_SECS_MAX: u64 = 600;
+/// What is said where the guardian was lost.
+const UNGUARDED: &str = "\nThe process that guards the command was killed or stopped, so the command was ended; what it \
+                         moved to a session of its own may still run.";
 /// How long output is still read after the command itself has ended, for what a child is just writing.
 const PIPE_GRACE: Duration = Duration::from_millis(200);
 
+/// How a guardian is called; the program's own name isn't in it, so that who ends the program by its name leaves the
+/// guardians to do their work.
+const GUARDIAN_NAME: &str = "cmd-guardian";
+
 /// Where and how commands run.
 pub(super) struct Shell {
-    program: OsString,
+    program: String,
+    /// The program that can be the guardian of a command.
+    guardian: Option<PathBuf>,
     workspace: PathBuf,
     out_dir: PathBuf,
     timeout: Duration,
@@ -38,27 +54,34 @@ enum End {
     Exited(ExitStatus),
     TimedOut(Duration),
     Stopped(&'static str),
-    /// Its status was taken by somebody else.
+    /// Nobody knows how.
     Lost,
 }
 
 impl Shell {
     /// `timeout` is the limit of calls that don't ask for another.
     pub(super) fn new(workspace: &Path, out_dir: PathBuf, timeout: Duration) -> Self {
-        Self { program: "bash".into(), workspace: workspace.to_owned(), out_dir, timeout }
+        Self { program: "bash".to_owned(), guardian: None, workspace: workspace.to_owned(), out_dir, timeout }
     }
 
     /// For tests: another program in the place of bash.
     #[cfg(test)]
     pub(super) fn with_program(mut self, program: &str) -> Self {
-        self.program = program.into();
+        self.program = program.to_owned();
+        self
+    }
+
+    /// Each command below a guardian of its own.
+    pub(super) fn guarded_by(mut self, guardian: &Path) -> Self {
+        self.guardian = Some(guardian.to_owned());
         self
     }
 
     /// Runs a command to its end, its limit, or until `stop` completes. Dropped in the middle, it ends the command too.
     pub(super) async fn run(&self, call: &BashArgs, mut stop: Stop<'_>) -> Output {
         let limit = self.limit(call.timeout);
-        let mut running = match Running::start(&self.program, &call.command, &self.workspace) {
+        let started = Running::start(self.guardian.as_deref(), &self.program, &call.command, &self.workspace).await;
+        let mut running = match started {
             Ok(running) => running,
             Err(error) => return Output::error(self.not_started(&error, &call.command)),
         };
@@ -68,14 +91,17 @@ impl Shell {
             Pumped::Enough => drop(running.pump(&mut output, PIPE_GRACE, &mut stop, Running::is_closed).await),
             Pumped::Stopped(_) | Pumped::TimeUp => running.terminate(&mut output).await,
         }
-        let (status, left_behind) = running.end(&mut output);
-        let end = match (why, status) {
+        let ended = running.end(&mut output).await;
+        if let Some(error) = &ended.not_started {
+            return Output::error(self.not_started(error, &call.command));
+        }
+        let end = match (why, ended.status) {
             (Pumped::Stopped(why), _) => End::Stopped(why),
             (Pumped::TimeUp, _) => End::TimedOut(limit),
             (Pumped::Enough, Some(status)) => End::Exited(status),
             (Pumped::Enough, None) => End::Lost,
         };
-        describe(&end, &output.finish(), &left_behind)
+        describe(&end, &output.finish(), &ended)
     }
 
     fn limit(&self, seconds: Option<u64>) -> Duration {
@@ -86,12 +112,18 @@ impl Shell {
     }
 
     /// What to do about a command that could not be started.
-    fn not_started(&self, error: &io::Error, command: &str) -> String {
-        let program = self.program.display();
-        match error.kind() {
-            _ if !self.workspace.is_dir() => {
-                format!("the workspace {} is gone; ask the user to bring it back", self.workspace.display())
+    fn not_started(&self, error: &StartError, command: &str) -> String {
+        if !self.workspace.is_dir() {
+            return format!("the workspace {} is gone; ask the user to bring it back", self.workspace.display());
+        }
+        let program = &self.program;
+        let error = match error {
+            StartError::Guardian(error) => {
+                return format!("the process that guards commands could not be started: {error}; try again");
             }
+            StartError::Command(error) => error,
+        };
+        match error.kind() {
             // The search says "permission denied" when it couldn't look into a folder of PATH.
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
                 format!("{program} was not found in PATH, or may not be run; ask the user to install it")
@@ -106,7 +138,7 @@ impl Shell {
     }
 }
 
-fn describe(end: &End, output: &str, left_behind: &[String]) -> Output {
+fn describe(end: &End, output: &str, ended: &Ended) -> Output {
     let output = if output.is_empty() { "(no output)" } else { output };
     let mut text = match end {
         End::Exited(_) | End::Lost => String::new(),
@@ -138,9 +170,15 @@ fn describe(end: &End, output: &str, left_behind: &[String]) -> Output {
             (false, false)
         }
     };
-    if ended_by_itself && !left_behind.is_empty() {
-        // Writing to a String can't fail.
-        let _ = write!(text, "\nA background process was ended with the command: {}", left_behind.join(", "));
+    // Writing to a String can't fail.
+    if ended_by_itself && !ended.ended.is_empty() {
+        let _ = write!(text, "\nA background process was ended with the command: {}", ended.ended.join(", "));
+    }
+    if !ended.refused.is_empty() {
+        let _ = write!(text, "\nThe user may not end these, so they still run: {}", ended.refused.join(", "));
+    }
+    if ended.unguarded {
+        text.push_str(UNGUARDED);
     }
     Output { ok, text }
 }

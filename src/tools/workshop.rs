@@ -42,6 +42,14 @@ impl Workshop {
         Ok(Self { files: Arc::new(Files { workspace, writing: Mutex::new(()) }), shell })
     }
 
+    /// Each command below a process of its own that ends all it leaves behind, even if this process is killed: `program`,
+    /// which calls [`super::guard_if_asked`] first of all.
+    #[must_use]
+    pub fn guarded_by(mut self, program: &Path) -> Self {
+        self.shell = self.shell.guarded_by(program);
+        self
+    }
+
     /// Runs one call to its end, or until `stop` completes; one that must stop before it began does nothing. Its output
     /// says what was done. Dropped in the middle, a command's processes are ended and a search stops.
     pub async fn run(&self, call: LocalCall, stop: Stop<'_>) -> Output {

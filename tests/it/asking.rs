@@ -71,6 +71,7 @@ async fn i2_a_yes_to_a_question_about_one_team_never_confirms_another() {
         id,
         workspace: folder.path().to_owned(),
         out_dir: folder.path().join("out"),
+        journals: None,
         model: "m".to_owned(),
         teammate_model: "m".to_owned(),
         teammates_max: 8,

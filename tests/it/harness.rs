@@ -76,8 +76,19 @@ impl Bench {
     /// The program with this bench's environment and nothing of the tester's own.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_s15"));
+        command.args(arguments);
+        self.at_home(command)
+    }
+
+    /// A shell command in the same place.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", line]);
+        self.at_home(command)
+    }
+
+    fn at_home(&self, mut command: Command) -> Command {
         command
-            .args(arguments)
             .current_dir(self.workspace())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -113,9 +124,14 @@ impl Bench {
         self.requests().into_iter().filter(|request| request.agent == agent).collect()
     }
 
-    /// Fails if any request broke a rule that strict servers hold.
+    /// What was wrong with requests by the rules that strict servers hold.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.server.faults()
+    }
+
+    /// Fails if any request broke such a rule.
     pub(crate) fn assert_no_faults(&self) {
-        let faults = self.server.faults();
+        let faults = self.faults();
         assert!(faults.is_empty(), "malformed requests: {faults:#?}");
     }
 }

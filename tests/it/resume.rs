@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use crate::harness::{Bench, Finished, finish, last_text, results, user_texts, wait_for};
+use crate::pty::Terminal;
 
 /// A lead that proposes alice, spawns her after a yes, and answers everything else with `ok`.
 const TEAM: &str = r#"
@@ -165,12 +166,10 @@ fn i3_a_gate_and_its_request_survive_a_kill() {
 
 #[test]
 fn i1_mail_that_was_sent_and_not_read_comes_once_after_a_kill() {
-    for point in ["journal_after:9", "append_after:1", "took_in:2", "acknowledge:1"] {
+    for point in ["journal_before:14", "journal_after:14", "journal_torn:16", "took_in:2", "took_in:3", "acknowledge:1"]
+    {
         let bench = Bench::new(TEAM);
-        let mut command = bench.command(&["--yes", "-p", "team"]);
-        command.env("S15_TEST_KILL", point).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let end = command.spawn().expect("the program starts").wait().expect("its end");
-        assert_eq!(end.code(), None, "killed at {point}");
+        run_until_killed(&bench, point, &[], "team\nyes\n");
         bench.run(&["-c", "--yes"], "yes\n");
         let alice = bench.requests_of("alice").pop().expect("alice was asked");
         let tasks = user_texts(&alice).iter().filter(|text| text.contains("WORK-alice")).count();
@@ -310,4 +309,113 @@ fn a_running_session_is_listed_and_not_resumed_a_second_time() {
     assert_eq!(run.code, Some(2));
     child.kill().expect("a kill");
     child.wait().expect("its end");
+}
+
+#[test]
+fn a_teammate_whose_task_was_aborted_returns_with_what_the_journal_has() {
+    let bench = Bench::new(
+        r#"
+[fallback]
+lead = "ok"
+"*" = "done"
+[[rule]]
+agent = "lead"
+user = "team"
+lacks_call = "propose_team"
+calls = [{ tool = "propose_team", arguments = { members = [{ name = "alice", role = "dev", prompt = "WORK-alice" }], reason = "r" } }]
+[[rule]]
+agent = "lead"
+user_is = "yes"
+lacks_call = "spawn_teammate"
+calls = [{ tool = "spawn_teammate", arguments = { name = "alice" } }]
+[[rule]]
+agent = "lead"
+user = "more"
+lacks_call = "assign_task"
+calls = [{ tool = "assign_task", arguments = { to = "alice", task = "HANG" } }]
+[[rule]]
+agent = "lead"
+user = "again"
+once = true
+calls = [{ tool = "propose_team", arguments = { members = [{ name = "alice", role = "dev", prompt = "WORK-alice" }], reason = "r" } }]
+[[rule]]
+agent = "lead"
+user_is = "开始吧"
+once = true
+calls = [{ tool = "spawn_teammate", arguments = { name = "alice" } }]
+"#,
+    )
+    .env("S15_TEST_HANG", "alice");
+    let mut terminal = Terminal::start(&bench, 80, 40);
+    for (line, answer) in [
+        ("team", "[team] proposal"),
+        ("yes", "(idle_notification)"),
+        ("more", "assign_task"),
+        ("/stop alice", "alice shutdown"),
+    ] {
+        terminal.line(line);
+        terminal.see(answer);
+    }
+    // Let go of after five seconds; until then the journal has all that there is.
+    terminal.line("again");
+    terminal.wait("the second proposal", |terminal| terminal.text().matches("[team] proposal").count() == 2);
+    terminal.line("开始吧");
+    wait_for("the second life's first request", || {
+        let texts = user_texts(&bench.requests_of("alice").pop()?);
+        (texts.iter().filter(|text| text.contains("WORK-alice")).count() == 2).then_some(())
+    });
+    bench.assert_no_faults();
+}
+
+#[test]
+fn i10_a_full_disk_is_said_once_and_what_was_journaled_before_still_resumes() {
+    let long = "x".repeat(3000);
+    let bench = Bench::new(&format!("[fallback]\nlead = \"{long}\"\n"));
+    bench.run(&[], "one\ntwo\n");
+    let kept = std::fs::read_to_string(journal(&bench, "lead")).expect("the journal");
+    // The journal may grow by some kilobytes, and a reply has three.
+    let blocks = kept.len() / 1024 + 2;
+    let limited = format!("ulimit -f {blocks}; exec {} -c", env!("CARGO_BIN_EXE_s15"));
+    let mut command = bench.shell(&limited);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = finish(command.spawn().expect("the program starts"), "three\nfour\nfive\n");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stdout.matches("can't write the journal").count(), 1, "{}", run.stdout);
+    assert_eq!(user_texts(&bench.requests().pop().expect("a request")), ["one", "two", "three", "four", "five"]);
+    let after = std::fs::read_to_string(journal(&bench, "lead")).expect("the journal");
+    assert!(after.starts_with(&kept), "what was there is there");
+    bench.assert_no_faults();
+
+    bench.run(&["-c"], "six\n");
+    let texts = user_texts(&bench.requests().pop().expect("a request"));
+    assert_eq!(
+        (&texts[..2], texts.last().map(String::as_str)),
+        (&["one".to_owned(), "two".to_owned()][..], Some("six"))
+    );
+}
+
+#[test]
+fn folders_that_are_removed_while_it_runs_cost_nothing_inside() {
+    let bench = Bench::new(TEAM);
+    let mut terminal = Terminal::start(&bench, 80, 40);
+    terminal.line("team");
+    terminal.see("[team] proposal");
+    terminal.line("yes");
+    terminal.see("[plan] alice");
+    for folder in [".mailboxes", ".team"] {
+        // The program may write into it at that moment; whoever removes it tries again.
+        wait_for("a clean folder", || std::fs::remove_dir_all(bench.path(folder)).ok());
+    }
+    let id = wait_for("the plan", || {
+        let text = last_text(&bench.requests_of("lead").pop()?);
+        let at = text.find("request_id=")? + "request_id=".len();
+        Some(text[at..at + 36].to_owned())
+    });
+    terminal.line(&format!("/reject {id} not yet"));
+    wait_for("the answer", || {
+        let texts = user_texts(&bench.requests_of("alice").pop()?);
+        texts.iter().any(|text| text.contains("Plan rejected")).then_some(())
+    });
+    wait_for("the folders", || (bench.path(".mailboxes").is_dir() && bench.path(".team").is_dir()).then_some(()));
+    bench.assert_no_faults();
 }

@@ -19,7 +19,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("session", &["killpoint", "agent", "tools", "mail", "model", "journal", "event", "protocol"]),
     ("agent", &["killpoint", "tools", "mail", "model", "journal", "event", "protocol"]),
     ("tools", &["killpoint", "journal", "event", "protocol"]),
-    ("mail", &["killpoint", "journal", "event", "protocol"]),
+    ("mail", &["killpoint", "private", "journal", "event", "protocol"]),
     ("model", &["killpoint", "journal", "event", "protocol"]),
     ("journal", &["killpoint", "private", "event", "protocol"]),
     ("lock", &["private", "journal"]),

@@ -21,6 +21,27 @@ fn i1_a_half_line_waits_for_its_rest_and_holds_nobody_up() {
 }
 
 #[test]
+fn i1_a_strangers_line_behind_the_stump_of_a_killed_run_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut post = post(folder.path());
+    let torn = message(&mut post, "torn");
+    let stump = serde_json::to_string(&torn).unwrap();
+    let line = "{\"content\":\"after\"}\n";
+    outside(folder.path(), &format!("{}{line}{line}", &stump[..stump.len() / 2]));
+    let drain = post.drain(&lead());
+    assert_eq!((contents(&drain), drain.set_aside.len()), (vec!["after".to_owned(); 2], 1));
+    post.acknowledge(&lead(), &keys(&drain)).unwrap();
+    let_go(&mut post, folder.path());
+
+    // A message that the runtime knows: it comes from memory, and its stump is no news.
+    let sent = send(&mut post, "sent");
+    let stump = serde_json::to_string(&sent).unwrap();
+    fs::write(mailbox_path(folder.path(), &lead()), format!("{}{line}", &stump[..stump.len() / 2])).unwrap();
+    let drain = post.drain(&lead());
+    assert_eq!((contents(&drain), drain.set_aside.len()), (vec!["sent".to_owned(), "after".to_owned()], 0));
+}
+
+#[test]
 fn i1_inside_mail_beside_a_half_line_is_written_down() {
     let folder = tempfile::tempdir().unwrap();
     let mut post = post(folder.path());
@@ -214,7 +235,7 @@ fn a_namesakes_old_mail_is_archived_and_said() {
     let drain = post.drain(&lead());
     assert_eq!(contents(&drain), ["waited"]);
     assert!(drain.trouble.unwrap().contains("2 messages of an earlier session"));
-    let kept = folder.path().join(format!(".mailboxes/.quarantine/old-{session}.jsonl"));
+    let kept = folder.path().join(format!(".mailboxes/.archive/{session}.jsonl"));
     assert_eq!(fs::read_to_string(kept).unwrap().lines().count(), 2);
     assert_eq!(post.drain(&lead()).trouble, None);
 }

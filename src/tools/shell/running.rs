@@ -1,24 +1,20 @@
-//! A started command: its output read and its end awaited together, and its whole group ended on every way out.
+//! A started command: its output read and its end awaited together, and all that it started ended on every way out.
 //!
 //! Knows nothing of results; only what was read, how the command ended, and what it left behind.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
-use tokio::signal::unix::{self, SignalKind};
-use tokio::time::{Instant, interval_at, sleep};
+use tokio::time::sleep;
 
 use super::super::Stop;
 use super::super::collector::Collector;
-use super::{environment, leftovers};
+use super::direct::Direct;
+use super::guarded::Guarded;
 
 /// From the polite signal to the other.
 const TERM_GRACE: Duration = Duration::from_secs(1);
@@ -26,23 +22,42 @@ const TERM_GRACE: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
 /// Reads of [`READ_BYTES`] that take all that a pipe holds.
 const PIPE_READS_MAX: usize = 16;
-/// How often the command's end is looked for where its signal may be blocked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A command on its way. Dropped, it takes its group with it.
+/// A command on its way. Dropped, it takes all with it that it started.
 pub(super) struct Running {
-    child: Child,
-    /// The command's process, and its group.
-    pid: Pid,
-    /// Told when any child of this process changes its state.
-    children: unix::Signal,
+    command: Held,
     pipe: pipe::Receiver,
     buffer: Vec<u8>,
     /// Somebody may still write.
     open: bool,
     exited: bool,
-    /// The group's number may belong to others from here on.
-    reaped: bool,
+}
+
+/// Who holds the command.
+enum Held {
+    Direct(Direct),
+    Guarded(Guarded),
+}
+
+/// Why there is no command.
+pub(super) enum StartError {
+    Guardian(io::Error),
+    Command(io::Error),
+}
+
+/// How a command ended, and what it left behind.
+#[derive(Default)]
+pub(super) struct Ended {
+    /// Nothing if it was taken by somebody else.
+    pub(super) status: Option<ExitStatus>,
+    /// The names of those that were ended with it.
+    pub(super) ended: Vec<String>,
+    /// The names of those that may not be ended by this user.
+    pub(super) refused: Vec<String>,
+    /// There was no command.
+    pub(super) not_started: Option<StartError>,
+    /// Its guardian was lost, and so perhaps were processes that moved to a session of their own.
+    pub(super) unguarded: bool,
 }
 
 /// Why reading paused.
@@ -55,32 +70,22 @@ pub(super) enum Pumped {
 }
 
 impl Running {
-    /// Starts `program -c command` in a folder, without input, output and errors in one pipe.
-    pub(super) fn start(program: &OsStr, command: &str, folder: &Path) -> io::Result<Self> {
-        // Before the start, so that no end is missed.
-        let children = unix::signal(SignalKind::child())?;
+    /// Starts `program -c command` in a folder, without input, output and errors in one pipe; below a guardian if there
+    /// is one.
+    pub(super) async fn start(
+        guardian: Option<&Path>,
+        program: &str,
+        command: &str,
+        folder: &Path,
+    ) -> Result<Self, StartError> {
         // One pipe for both, so that their order is kept.
-        let (sender, pipe) = pipe::pipe()?;
-        let stdout = sender.into_blocking_fd()?;
-        let stderr = stdout.try_clone()?;
-        let mut process = Command::new(program);
-        process.arg("-c").arg(command).current_dir(folder);
-        // A group, but no hook before exec: that keeps to the fast way of starting a process.
-        process.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0).kill_on_drop(true);
-        environment::prepare(&mut process);
-        let child = process.spawn()?;
-        let id = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(io::ErrorKind::NotFound)?;
-        // `process` goes here, and with it our hold on the writing end, or the pipe would never end.
-        Ok(Self {
-            child,
-            pid: Pid::from_raw(id),
-            children,
-            pipe,
-            buffer: vec![0; READ_BYTES],
-            open: true,
-            exited: false,
-            reaped: false,
-        })
+        let (sender, pipe) = pipe::pipe().map_err(StartError::Command)?;
+        let output = sender.into_blocking_fd().map_err(StartError::Command)?;
+        let command = match guardian {
+            Some(guardian) => Held::Guarded(Guarded::start(guardian, program, command, folder, output).await?),
+            None => Held::Direct(Direct::start(program, command, folder, output).map_err(StartError::Command)?),
+        };
+        Ok(Self { command, pipe, buffer: vec![0; READ_BYTES], open: true, exited: false })
     }
 
     pub(super) fn has_exited(&self) -> bool {
@@ -102,14 +107,12 @@ impl Running {
     ) -> Pumped {
         let limit = sleep(limit);
         tokio::pin!(limit);
-        let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         while !enough(self) {
             tokio::select! {
                 biased;
                 why = stop.as_mut() => return Pumped::Stopped(why),
                 () = &mut limit => return Pumped::TimeUp,
-                _ = self.children.recv(), if !self.exited => self.exited = self.look_for_exit(),
-                _ = look.tick(), if !self.exited => self.exited = self.look_for_exit(),
+                () = self.command.exited(), if !self.exited => self.exited = true,
                 read = self.pipe.read(&mut self.buffer), if self.open => match read {
                     Ok(0) | Err(_) => self.open = false,
                     Ok(count) => output.push(&self.buffer[..count]),
@@ -121,34 +124,29 @@ impl Running {
 
     /// TERM for the whole group and a moment to heed it, its last words included. What remains is for [`Self::end`].
     pub(super) async fn terminate(&mut self, output: &mut Collector) {
-        // Nobody left to signal is no fault.
-        let _ = killpg(self.pid, Signal::SIGTERM);
-        // A stopped process hears nothing else.
-        let _ = killpg(self.pid, Signal::SIGCONT);
+        match &mut self.command {
+            Held::Direct(command) => command.terminate(),
+            Held::Guarded(command) => command.terminate(),
+        }
         let mut never: Stop<'_> = Box::pin(std::future::pending());
         self.pump(output, TERM_GRACE, &mut never, |running| running.exited && !running.open).await;
         if !self.exited {
-            let _ = killpg(self.pid, Signal::SIGKILL);
+            match &mut self.command {
+                Held::Direct(command) => command.kill(),
+                Held::Guarded(command) => command.kill(),
+            }
             // Killed: the wait is for the kernel alone, and still has a limit.
             self.pump(output, TERM_GRACE, &mut never, Self::has_exited).await;
         }
     }
 
     /// Takes the command's status, ends what it left behind, and names that.
-    pub(super) fn end(&mut self, output: &mut Collector) -> (Option<ExitStatus>, Vec<String>) {
+    pub(super) async fn end(&mut self, output: &mut Collector) -> Ended {
         self.read_what_is_there(output);
-        let holders = if self.open { leftovers::holders(&self.pipe) } else { Vec::new() };
-        let status = self.child.try_wait().ok().flatten();
-        self.reaped = true;
-        let mut ended = leftovers::end_group(self.pid);
-        for holder in holders {
-            if holder.kill() {
-                ended.push(holder.to_string());
-            }
+        match &mut self.command {
+            Held::Direct(command) => command.end(self.open.then_some(&self.pipe)),
+            Held::Guarded(command) => command.end().await,
         }
-        ended.sort();
-        ended.dedup();
-        (status, ended)
     }
 
     /// Empties the pipe without waiting.
@@ -165,26 +163,14 @@ impl Running {
             }
         }
     }
-
-    /// Has the command ended? On Linux its status is left for later: until it is taken, the group's number is its own,
-    /// so that a signal can't reach strangers.
-    #[cfg(target_os = "linux")]
-    fn look_for_exit(&mut self) -> bool {
-        use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        !matches!(waitid(Id::Pid(self.pid), flags), Ok(WaitStatus::StillAlive))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn look_for_exit(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
-    }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.reaped {
-            let _ = killpg(self.pid, Signal::SIGKILL);
+impl Held {
+    /// Completes when the command has ended; can be dropped and called again.
+    async fn exited(&mut self) {
+        match self {
+            Self::Direct(command) => command.exited().await,
+            Self::Guarded(command) => command.exited().await,
         }
     }
 }

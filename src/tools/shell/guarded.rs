@@ -1,0 +1,147 @@
+//! A command below a guardian, seen from the program: the guardian is asked for everything, and ends all if it hears no more.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as Pair;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{self, SignalKind};
+use tokio::time::timeout;
+
+use super::running::{Ended, StartError};
+use super::wire::{self, Report, Request};
+use super::{GUARDIAN_NAME, direct, environment, leftovers};
+
+/// Longest wait for a guardian to take its order. Only a machine that stands still takes this long.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// Longest wait for the last word of a guardian. Longer than it tries to end those that don't want to.
+const LAST_WORD_LIMIT: Duration = Duration::from_secs(3);
+
+/// Dropped, its guardian hears no more and ends all below it.
+pub(super) struct Guarded {
+    /// Never waited for here: as long as its status isn't taken, the number of its session is its own.
+    _guardian: Child,
+    /// The guardian's process, and the session of all that didn't leave it.
+    session: Pid,
+    reports: Lines<BufReader<OwnedReadHalf>>,
+    requests: OwnedWriteHalf,
+    exited: bool,
+    last_word: Option<Ended>,
+}
+
+impl Guarded {
+    /// Starts `program -c command` in a folder below the guardian that is at `guardian`, without input, output and errors
+    /// into `output`. That the command could not be started is told at its end.
+    pub(super) async fn start(
+        guardian: &Path,
+        program: &str,
+        command: &str,
+        folder: &Path,
+        output: OwnedFd,
+    ) -> Result<Self, StartError> {
+        let mut guarded = Self::guardian(guardian, folder, output).map_err(StartError::Guardian)?;
+        let order = Request::Run { program: program.to_owned(), arguments: vec!["-c".to_owned(), command.to_owned()] };
+        let told = timeout(START_LIMIT, guarded.requests.write_all(&wire::line(&order))).await;
+        told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(StartError::Guardian)?;
+        Ok(guarded)
+    }
+
+    /// A guardian without a command.
+    fn guardian(path: &Path, folder: &Path, output: OwnedFd) -> io::Result<Self> {
+        // A handler, so that nobody below inherits a SIGCHLD that is ignored.
+        drop(unix::signal(SignalKind::child())?);
+        let (near, far) = Pair::pair()?;
+        near.set_nonblocking(true)?;
+        let (reports, requests) = UnixStream::from_std(near)?.into_split();
+        let errors = output.try_clone()?;
+        let mut process = Command::new(path);
+        // The command isn't among its arguments: who looks for a process by them must not hit it.
+        process.arg0(GUARDIAN_NAME).current_dir(folder);
+        process.stdin(OwnedFd::from(far)).stdout(output).stderr(errors);
+        environment::prepare(&mut process);
+        let guardian = process.spawn()?;
+        // `process` goes here, and with it our hold on the far ends.
+        Ok(Self {
+            session: direct::pid(&guardian)?,
+            _guardian: guardian,
+            reports: BufReader::new(reports).lines(),
+            requests,
+            exited: false,
+            last_word: None,
+        })
+    }
+
+    /// Completes when the command has ended, or nobody knows any more; can be dropped and called again.
+    pub(super) async fn exited(&mut self) {
+        while !self.exited {
+            self.listen().await;
+        }
+    }
+
+    pub(super) fn terminate(&mut self) {
+        self.ask(&Request::Terminate);
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.ask(&Request::Kill);
+    }
+
+    /// Has all below the guardian ended.
+    pub(super) async fn end(&mut self) -> Ended {
+        if self.last_word.is_none() {
+            self.ask(&Request::End);
+        }
+        let listening = async {
+            while self.last_word.is_none() {
+                self.listen().await;
+            }
+        };
+        let answered = timeout(LAST_WORD_LIMIT, listening).await.is_ok();
+        let mut ended = self.last_word.take().unwrap_or_default();
+        if !answered {
+            ended.unguarded = true;
+        }
+        if ended.unguarded {
+            // One that doesn't answer is of no more use than none.
+            ended.ended = leftovers::end_session(self.session);
+            let _ = kill(self.session, Signal::SIGKILL);
+        }
+        ended
+    }
+
+    async fn report(&mut self) -> io::Result<Report> {
+        let line = self.reports.next_line().await?;
+        wire::read(line.ok_or(io::ErrorKind::UnexpectedEof)?.as_bytes())
+    }
+
+    async fn listen(&mut self) {
+        match self.report().await {
+            Ok(Report::Exited) => {}
+            Ok(Report::Failed { errno }) => {
+                let error = StartError::Command(io::Error::from_raw_os_error(errno));
+                self.last_word = Some(Ended { not_started: Some(error), ..Ended::default() });
+            }
+            Ok(Report::Ended { status, ended, refused }) => {
+                let status = status.map(ExitStatus::from_raw);
+                self.last_word = Some(Ended { status, ended, refused, ..Ended::default() });
+            }
+            Err(_) => self.last_word = Some(Ended { unguarded: true, ..Ended::default() }),
+        }
+        self.exited = true;
+    }
+
+    fn ask(&mut self, request: &Request) {
+        // A command can stop its guardian, but not keep it stopped. One that has ended says so itself.
+        let _ = kill(self.session, Signal::SIGCONT);
+        let _ = self.requests.try_write(&wire::line(request));
+    }
+}

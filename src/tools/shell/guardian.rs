@@ -1,0 +1,289 @@
+//! The guardian of one command: a process of its own, between the program and the command, that ends all that the command
+//! leaves behind, at the latest when the program is gone.
+//!
+//! Whoever loses its parent gets the guardian as the new one, so nobody below it can get away, by a session of its own
+//! either. Does as it is told over its standard input; knows nothing of agents, output or time limits.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::Mode;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
+
+use super::GUARDIAN_NAME;
+use super::processes::{self, Process};
+use super::wire::{self, Report, Request};
+
+/// From the polite signal to the other, when the program is gone.
+const TERM_GRACE: Duration = Duration::from_millis(500);
+/// How long is tried to end those that are left. Who is there after that may not be ended by this user.
+const END_LIMIT: Duration = Duration::from_secs(1);
+/// How often is looked for those that came in between.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Is this process to be a guardian? Then it is one, until it has ended all below it.
+pub fn guard_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let asked = arguments.next().is_some_and(|name| name == GUARDIAN_NAME) && arguments.next().is_none();
+    asked.then(|| match guard() {
+        Ok(()) => ExitCode::SUCCESS,
+        // The program sees that nothing more is said.
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+fn guard() -> io::Result<()> {
+    // A signal that is meant for the command must not end its guardian.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    prctl::set_child_subreaper(true)?;
+    prctl::set_name(c"cmd-guardian")?;
+    // Without a terminal, for all below.
+    setsid()?;
+    let mut children = SigSet::empty();
+    children.add(Signal::SIGCHLD);
+    let children = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let mut program = Program::new()?;
+    let Some(Request::Run { program: name, arguments }) = program.wait()? else { return Ok(()) };
+    let null = File::options().write(true).open("/dev/null")?;
+    let command = match start(&name, &arguments, &before) {
+        Ok(command) => command,
+        Err(errno) => return program.tell(&Report::Failed { errno: errno as i32 }),
+    };
+    // The command's output ends with the last who writes, and that isn't its guardian.
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    Guardian { program, children, command, exited: false, status: None }.watch()
+}
+
+/// Starts a program without input and in a group of its own; what is blocked here isn't blocked there.
+fn start(name: &str, arguments: &[String], blocked: &SigSet) -> nix::Result<Pid> {
+    let text = |text: &[u8]| CString::new(text).map_err(|_| Errno::EINVAL);
+    let name = text(name.as_bytes())?;
+    let mut all = vec![name.clone()];
+    for argument in arguments {
+        all.push(text(argument.as_bytes())?);
+    }
+    let variables = std::env::vars_os().map(|(name, value)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
+    let variables: Vec<CString> = variables.collect::<Result<_, _>>()?;
+    let mut files = PosixSpawnFileActions::init()?;
+    files.add_open(0, "/dev/null", OFlag::O_RDONLY, Mode::empty())?;
+    let mut how = PosixSpawnAttr::init()?;
+    how.set_pgroup(Pid::from_raw(0))?;
+    how.set_sigmask(blocked)?;
+    // Rust's own start ignores it.
+    let mut default = SigSet::empty();
+    default.add(Signal::SIGPIPE);
+    how.set_sigdefault(&default)?;
+    how.set_flags(
+        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
+    )?;
+    posix_spawnp(&name, &files, &how, &all, &variables)
+}
+
+/// The connection to the program.
+struct Program {
+    socket: BufReader<UnixStream>,
+    line: Vec<u8>,
+}
+
+/// What there is to hear.
+enum Heard {
+    Nothing,
+    /// The program is gone, or doesn't want the command any more.
+    Closed,
+    Request(Request),
+}
+
+impl Program {
+    fn new() -> io::Result<Self> {
+        let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        Ok(Self { socket: BufReader::new(socket), line: Vec::new() })
+    }
+
+    /// The first request, waited for; nothing if none will come. Others are not waited for.
+    fn wait(&mut self) -> io::Result<Option<Request>> {
+        let heard = self.hear()?;
+        self.socket.get_ref().set_nonblocking(true)?;
+        Ok(match heard {
+            Heard::Nothing | Heard::Closed => None,
+            Heard::Request(request) => Some(request),
+        })
+    }
+
+    fn hear(&mut self) -> io::Result<Heard> {
+        match self.socket.read_until(b'\n', &mut self.line) {
+            Ok(_) if self.line.ends_with(b"\n") => {
+                let request = wire::read(&self.line)?;
+                self.line.clear();
+                Ok(Heard::Request(request))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Heard::Nothing),
+            Ok(_) | Err(_) => Ok(Heard::Closed),
+        }
+    }
+
+    fn tell(&mut self, report: &Report) -> io::Result<()> {
+        self.socket.get_mut().write_all(&wire::line(report))
+    }
+}
+
+struct Guardian {
+    program: Program,
+    /// Can be read when a child has ended.
+    children: SignalFd,
+    /// Its process, and its group until it has exited.
+    command: Pid,
+    exited: bool,
+    status: Option<ExitStatus>,
+}
+
+impl Guardian {
+    /// Until nobody is left. What can't be told is left untold; the program being gone shows as a request.
+    fn watch(&mut self) -> io::Result<()> {
+        let mut told = false;
+        while self.reap() {
+            if self.exited && !told {
+                told = true;
+                let _ = self.program.tell(&Report::Exited);
+            }
+            // All that was said is heard before the next wait.
+            match self.program.hear() {
+                Ok(Heard::Nothing) => self.wait(PollTimeout::NONE, true)?,
+                Ok(Heard::Request(Request::Terminate)) => self.signal(Signal::SIGTERM),
+                Ok(Heard::Request(Request::Kill)) => self.signal(Signal::SIGKILL),
+                Ok(Heard::Request(Request::End)) => {
+                    let (ended, refused) = self.end();
+                    return self.last_word(ended, refused);
+                }
+                Ok(Heard::Closed | Heard::Request(Request::Run { .. })) | Err(_) => {
+                    self.give_up();
+                    return Ok(());
+                }
+            }
+        }
+        self.last_word(Vec::new(), Vec::new())
+    }
+
+    fn last_word(&mut self, ended: Vec<String>, refused: Vec<String>) -> io::Result<()> {
+        let status = self.status.map(ExitStatus::into_raw);
+        self.program.tell(&Report::Ended { status, ended, refused })
+    }
+
+    /// Nobody wants to know any more: TERM, a moment to heed it, and the end.
+    fn give_up(&mut self) {
+        self.signal(Signal::SIGTERM);
+        let until = Instant::now() + TERM_GRACE;
+        while self.reap() && Instant::now() < until {
+            self.wait_briefly();
+        }
+        self.end();
+    }
+
+    /// A signal for all below, and a nudge for those that are stopped and hear nothing else.
+    fn signal(&self, signal: Signal) {
+        let group_is_own = !self.exited;
+        for signal in [signal, Signal::SIGCONT] {
+            // At once, so that nobody of it can see another end before.
+            if group_is_own {
+                let _ = killpg(self.command, signal);
+            }
+        }
+        for process in processes::below(Pid::this()) {
+            if !(group_is_own && process.group == self.command) {
+                let _ = kill(process.pid, signal);
+                let _ = kill(process.pid, Signal::SIGCONT);
+            }
+        }
+    }
+
+    /// Ends all below; the names of those that it ended, and of those that may not be ended.
+    fn end(&mut self) -> (Vec<String>, Vec<String>) {
+        let until = Instant::now() + END_LIMIT;
+        let mut found = BTreeMap::new();
+        // Stopped first: who is stopped has no more children and can't get away while the others are found.
+        while self.reap() && find_and(Signal::SIGSTOP, &mut found) && Instant::now() < until {}
+        for pid in found.keys() {
+            let _ = kill(*pid, Signal::SIGKILL);
+        }
+        while self.reap() && Instant::now() < until {
+            self.wait_briefly();
+            find_and(Signal::SIGKILL, &mut found);
+        }
+        let left: Vec<Pid> =
+            if self.reap() { processes::below(Pid::this()).iter().map(|p| p.pid).collect() } else { Vec::new() };
+        let (refused, ended): (Vec<_>, Vec<_>) = found.into_values().partition(|process| left.contains(&process.pid));
+        (processes::names(ended.iter()), processes::names(refused.iter()))
+    }
+
+    /// Buries all that have ended, before others take them for alive. Is anybody left?
+    fn reap(&mut self) -> bool {
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => return true,
+                Ok(ended) if ended.pid() == Some(self.command) && !self.exited => {
+                    (self.exited, self.status) = (true, exit_status(ended));
+                }
+                // Somebody ended by a signal that has no name; who isn't told.
+                Err(Errno::EINVAL) => self.exited |= waitid(Id::Pid(self.command), look) == Err(Errno::ECHILD),
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn wait_briefly(&self) {
+        let brief = PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO);
+        // If it can't be waited for, it is looked for all the same.
+        let _ = self.wait(brief, false);
+    }
+
+    /// Waits for a child's end, or a request too.
+    fn wait(&self, limit: PollTimeout, or_request: bool) -> io::Result<()> {
+        let children = PollFd::new(self.children.as_fd(), PollFlags::POLLIN);
+        let requests = PollFd::new(self.program.socket.get_ref().as_fd(), PollFlags::POLLIN);
+        let waited = if or_request { poll(&mut [children, requests], limit) } else { poll(&mut [children], limit) };
+        match waited {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Sends a signal to all below that were not found before. Was there anybody?
+fn find_and(signal: Signal, found: &mut BTreeMap<Pid, Process>) -> bool {
+    let mut any = false;
+    for process in processes::below(Pid::this()) {
+        let _ = kill(process.pid, signal);
+        any |= found.insert(process.pid, process).is_none();
+    }
+    any
+}
+
+/// Nothing for one that hasn't ended.
+fn exit_status(ended: WaitStatus) -> Option<ExitStatus> {
+    let WaitStatus::Exited(_, code) = ended else {
+        let WaitStatus::Signaled(_, signal, _) = ended else { return None };
+        return Some(ExitStatus::from_raw(signal as i32));
+    };
+    Some(ExitStatus::from_raw(code << 8))
+}
