@@ -32,7 +32,8 @@ fn unread_mail_of_an_ended_teammate_goes_back_to_who_is_there() {
         let texts: Vec<String> = bench.requests_of("lead").iter().map(last_text).collect();
         texts.into_iter().find(|text| text.contains(back))
     });
-    assert!(event.contains("[undelivered] system: to alice (message), who has ended: FROM-LEAD\n"), "{event}");
+    let own = event.lines().find(|line| line.contains("who has ended: FROM-LEAD")).expect("the lead's own message");
+    assert!(own.starts_with("[undelivered reply_to=") && own.contains("] system: to alice (message)"), "{event}");
     assert_eq!(event.matches("[undelivered").count(), 2, "neither the shutdown request nor carl's: {event}");
     let refused = wait_for("carl's second try", || {
         let carl = bench.requests_of("carl").pop()?;
@@ -40,8 +41,10 @@ fn unread_mail_of_an_ended_teammate_goes_back_to_who_is_there() {
     });
     assert!(refused.starts_with("error: \"Alice\" can't be written to (it has ended: shutdown;"), "{refused}");
     let carl = bench.requests_of("carl").pop().expect("he was asked");
-    let told = "[undelivered from system] to alice (message), who has ended: FROM-CARL\n  second line";
-    assert_eq!(user_texts(&carl).iter().filter(|text| *text == told).count(), 1, "{:?}", user_texts(&carl));
+    let texts = user_texts(&carl);
+    let told = texts.iter().filter(|text| text.starts_with("[undelivered from system, in reply to "));
+    let text = "] to alice (message), who has ended: FROM-CARL\n  second line";
+    assert_eq!(told.filter(|told| told.ends_with(text)).count(), 1, "{texts:?}");
     bench.assert_no_faults();
 }
 
@@ -53,6 +56,6 @@ fn a_task_that_was_never_read_comes_back_when_its_reader_fails() {
     let bench = Bench::new(&scenario(&[("alice", false)], "")).env("S15_TEST_PANIC", "alice");
     bench.run(&[], "team\nyes\n");
     let texts: Vec<String> = bench.requests_of("lead").iter().flat_map(user_texts).collect();
-    let back = "[undelivered] system: to alice (task_assignment), who has ended: WORK-alice\n";
-    assert!(texts.iter().any(|text| text.contains(back)), "{texts:?}");
+    let back = "] system: to alice (task_assignment), who has ended: WORK-alice\n";
+    assert!(texts.iter().any(|text| text.contains("[undelivered reply_to=") && text.contains(back)), "{texts:?}");
 }
