@@ -226,6 +226,11 @@ impl Post {
         self.mailboxes.get_mut(name).map_or_else(Vec::new, |mailbox| mailbox.withdraw(self.patience))
     }
 
+    /// One message to a reader is taken back, drained or not, unless it was acknowledged.
+    pub fn withdraw_one(&mut self, name: &AgentName, id: Uuid) -> Option<Message> {
+        self.mailboxes.get_mut(name)?.withdraw_one(id, self.patience)
+    }
+
     /// Was this message issued to that reader and not yet acknowledged?
     #[must_use]
     pub fn is_outstanding(&self, name: &AgentName, id: Uuid) -> bool {

@@ -4,16 +4,19 @@
 
 pub mod confirm;
 pub mod gate;
+pub mod letters;
 pub mod message;
 pub mod name;
 pub mod proposal;
 pub mod request;
+pub mod returned;
 pub mod roster;
 pub mod shown;
 #[cfg(test)]
 mod tests;
 
 pub use gate::{Blocked, Effect, Gate};
+pub use letters::Letters;
 pub use message::{Mail, MailKey, Message, MessageType, Metadata};
 pub use name::{AgentName, NameError};
 pub use proposal::{Confirmation, Member, Proposal};

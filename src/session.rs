@@ -9,12 +9,14 @@ mod delivery;
 mod desk;
 mod ending;
 mod finish;
+mod letters;
 mod members;
 mod prompts;
 mod proposing;
 mod protocols;
 mod recall;
 mod resuming;
+mod returning;
 mod state_text;
 mod unit;
 mod user;
@@ -32,7 +34,7 @@ use crate::agent::{Report, ToSession};
 use crate::journal::{Events, Views};
 use crate::mail::{Post, Watch};
 use crate::model::Client;
-use crate::protocol::{AgentName, Confirmation, MailKey, RequestTable};
+use crate::protocol::{AgentName, Confirmation, Letters, MailKey, RequestTable};
 use crate::tools::Workshop;
 
 use desk::Desk;
@@ -140,6 +142,7 @@ pub struct Session {
     lead_turn_has_line: bool,
     team: Vec<Teammate>,
     requests: RequestTable,
+    letters: Letters,
     confirmation: Confirmation,
     question: Option<Question>,
     leaving: Option<Leaving>,
@@ -183,6 +186,7 @@ impl Session {
             lead_turn_has_line: false,
             team: Vec::new(),
             requests: RequestTable::default(),
+            letters: Letters::default(),
             confirmation: Confirmation::default(),
             question: None,
             leaving: None,

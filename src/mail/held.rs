@@ -83,6 +83,12 @@ impl Held {
         self.outstanding.drain(..).map(|one| one.message).collect()
     }
 
+    /// Takes back one of them.
+    pub(super) fn withdraw_one(&mut self, id: Uuid) -> Option<Message> {
+        let at = self.outstanding.iter().position(|one| one.message.id == id)?;
+        Some(self.outstanding.remove(at).message)
+    }
+
     /// Issued and not yet drained.
     pub(super) fn waiting(&self) -> usize {
         self.outstanding.iter().filter(|one| !one.drained).count()

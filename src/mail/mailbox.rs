@@ -333,6 +333,13 @@ impl Mailbox {
         messages
     }
 
+    /// Takes back one message; its line, wherever it stands, is nobody's then.
+    pub(super) fn withdraw_one(&mut self, id: Uuid, patience: Patience) -> Option<Message> {
+        let message = self.held.withdraw_one(id)?;
+        self.acknowledge(&[MailKey::Inside(id)], patience);
+        Some(message)
+    }
+
     pub(super) fn deserves_look(&self, folder: &Folder, patience: Patience) -> bool {
         self.held.waiting() > 0
             || self.claims.iter().any(|claim| claim.deserves_look(patience))

@@ -140,6 +140,23 @@ fn i1_a_batch_comes_whole_and_in_order_and_its_record_goes_with_it() {
 }
 
 #[test]
+fn i1_what_is_taken_back_comes_no_more_and_the_rest_comes_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut post = post(folder.path());
+    let [first, drained] = ["first", "drained"].map(|content| send(&mut post, content));
+    let given = post.drain(&lead());
+    let [undrained, last] = ["undrained", "last"].map(|content| send(&mut post, content));
+    assert_eq!(post.withdraw_one(&lead(), drained.id).unwrap(), drained);
+    assert_eq!(post.withdraw_one(&lead(), undrained.id).unwrap(), undrained);
+    assert!(post.withdraw_one(&lead(), undrained.id).is_none() && post.withdraw_one(&name("auth"), first.id).is_none());
+    assert_eq!((post.waiting(&lead()), post.is_outstanding(&lead(), drained.id)), (1, false));
+    assert_eq!(empty(&mut post), ["last"], "the line of what was taken back is nobody's");
+    post.acknowledge(&lead(), &keys(&given)).unwrap();
+    assert!(post.withdraw_one(&lead(), first.id).is_none() && post.withdraw_one(&lead(), last.id).is_none());
+    let_go(&mut post, folder.path());
+}
+
+#[test]
 fn i1_changed_lost_or_copied_lines_change_nothing_about_inside_mail() {
     let folder = tempfile::tempdir().unwrap();
     let mut post = post(folder.path());

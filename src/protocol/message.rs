@@ -132,6 +132,12 @@ pub struct Metadata {
     /// The reason that goes with a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+    /// `false`: it starts no turn, and is shown with the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<bool>,
+    /// The message that this one answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<Uuid>,
     /// Everything else.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -215,6 +221,15 @@ impl Mail {
         match self {
             Self::Inside(message) => message.kind,
             Self::Outside(mail) => mail.kind,
+        }
+    }
+
+    /// Does it start a turn of an idle reader?
+    #[must_use]
+    pub fn wakes(&self) -> bool {
+        match self {
+            Self::Inside(message) => message.kind.wakes() && message.metadata.wake != Some(false),
+            Self::Outside(mail) => mail.kind.wakes(),
         }
     }
 

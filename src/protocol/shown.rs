@@ -51,11 +51,15 @@ fn lead_label(message: &Message) -> String {
     if let Some(approve) = message.metadata.approve {
         let _ = write!(label, " approve={approve}");
     }
+    if let Some(id) = message.metadata.reply_to {
+        let _ = write!(label, " reply_to={id}");
+    }
     label
 }
 
 fn teammate_label(message: &Message) -> String {
     let from = &message.from;
+    let reply = message.metadata.reply_to.map(|id| format!(", in reply to {id}")).unwrap_or_default();
     match message.kind {
         MessageType::TaskAssignment => "[Task]".to_owned(),
         MessageType::PlanRequest => "[Plan required]".to_owned(),
@@ -66,7 +70,7 @@ fn teammate_label(message: &Message) -> String {
             format!("[Shutdown request{id}]")
         }
         MessageType::Broadcast => format!("[Broadcast from {from}]"),
-        MessageType::Message => format!("[Message from {from}]"),
+        MessageType::Message => format!("[Message from {from}{reply}]"),
         MessageType::StatusUpdate
         | MessageType::Result
         | MessageType::IdleNotification
@@ -76,7 +80,7 @@ fn teammate_label(message: &Message) -> String {
         | MessageType::Undelivered
         | MessageType::RequestExpired
         | MessageType::JobFinished
-        | MessageType::TeamQuiet => format!("[{} from {from}]", message.kind.word()),
+        | MessageType::TeamQuiet => format!("[{} from {from}{reply}]", message.kind.word()),
     }
 }
 
@@ -132,7 +136,7 @@ fn inert(content: &str) -> String {
 }
 
 /// Beginnings that are the runtime's own.
-const ENVELOPES: [&str; 14] = [
+const ENVELOPES: [&str; 16] = [
     "[team events",
     "[team state",
     "[task",
@@ -145,6 +149,8 @@ const ENVELOPES: [&str; 14] = [
     "[error",
     "[idle_",
     "[undelivered",
+    "[request_expired",
+    "[job_finished",
     "[team_quiet",
     "[status_update",
 ];

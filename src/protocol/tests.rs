@@ -1,5 +1,7 @@
 //! The rules held against a plain model of them, in any order of events; and their words.
 
+mod mail;
+
 use proptest::prelude::*;
 use uuid::Uuid;
 

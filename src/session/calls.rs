@@ -16,8 +16,11 @@ impl Session {
                 return self.spawn_call(&name, prompt, require_plan, caller);
             }
             TeamCall::ProposeTeam { members, reason } => self.propose(members, reason),
-            TeamCall::SendMessage { to, content } => self.send_message(by, &to, content),
-            TeamCall::Broadcast { content } => self.broadcast(by, &content),
+            TeamCall::SendMessage { to, content, wake, reply_to } => {
+                self.send_message(by, &to, content, wake, reply_to.as_deref())
+            }
+            TeamCall::Broadcast { content, wake } => self.broadcast(by, &content, wake),
+            TeamCall::WithdrawMessage { id } => self.withdraw_message(by, &id),
             TeamCall::ListTeammates {} => CallEnd::done(self.list_teammates(by)),
             TeamCall::AssignTask { to, task, require_plan } => self.assign_task(&to, &task, require_plan == Some(true)),
             TeamCall::RequestPlan { teammate, task } => {
@@ -38,39 +41,6 @@ impl Session {
             }
         };
         self.settle_call(caller, end);
-    }
-
-    fn send_message(&mut self, by: &AgentName, to: &str, content: String) -> CallEnd {
-        if content.trim().is_empty() {
-            return CallEnd::error("the message is empty");
-        }
-        let Some(to) = self.recipient(to) else { return CallEnd::error(self.unknown_recipient(by, to)) };
-        if to == *by {
-            return CallEnd::error("that is you; write to somebody else");
-        }
-        let message = self.compose(by, &to, MessageType::Message, content, Metadata::default());
-        let id = message.id;
-        self.send(&to, vec![message]);
-        let ahead = self.post.waiting(&to).saturating_sub(1);
-        CallEnd::done(match ahead {
-            0 => format!("sent to {to} (id {id})"),
-            ahead => format!("sent to {to} (id {id}); {ahead} wait ahead of it"),
-        })
-    }
-
-    fn broadcast(&mut self, by: &AgentName, content: &str) -> CallEnd {
-        let readers: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
-        if content.trim().is_empty() {
-            return CallEnd::error("the message is empty");
-        }
-        if readers.is_empty() {
-            return CallEnd::error("there is no living teammate to read it");
-        }
-        for reader in &readers {
-            let message = self.compose(by, reader, MessageType::Broadcast, content, Metadata::default());
-            self.send(reader, vec![message]);
-        }
-        CallEnd::done(format!("sent to {}", names(&readers)))
     }
 
     fn assign_task(&mut self, to: &str, task: &str, require_plan: bool) -> CallEnd {
@@ -144,7 +114,7 @@ impl Session {
     }
 
     /// A living agent by its name.
-    fn recipient(&self, text: &str) -> Option<AgentName> {
+    pub(super) fn recipient(&self, text: &str) -> Option<AgentName> {
         let name = AgentName::parse(text.trim()).ok()?;
         if name.is_lead() {
             return Some(AgentName::lead());
@@ -152,11 +122,11 @@ impl Session {
         self.living().map(|teammate| teammate.name().clone()).find(|living| *living == name)
     }
 
-    fn unknown_recipient(&self, by: &AgentName, text: &str) -> String {
+    pub(super) fn unknown_recipient(&self, by: &AgentName, text: &str) -> String {
         let mut valid: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
         valid.insert(0, AgentName::lead());
         valid.retain(|name| name != by);
-        let hint = self.ended_hint(text);
+        let hint = self.ended_hint(by, text);
         let text: String = text.chars().take(80).collect();
         format!("{text:?} can't be written to{hint}; the valid names are: {}", names(&valid))
     }
@@ -164,7 +134,7 @@ impl Session {
     /// Why a name is no living teammate, and which ones are.
     pub(super) fn unknown_member(&self, text: &str) -> String {
         let living: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
-        let hint = self.ended_hint(text);
+        let hint = self.ended_hint(&AgentName::lead(), text);
         let text: String = text.chars().take(80).collect();
         if living.is_empty() {
             return format!("{text:?} is no living teammate{hint}; there is none now");
@@ -172,11 +142,18 @@ impl Session {
         format!("{text:?} is no living teammate{hint}; the living ones are: {}", names(&living))
     }
 
-    fn ended_hint(&self, text: &str) -> String {
-        let ended = self.team.iter().find(|teammate| teammate.name().as_str().eq_ignore_ascii_case(text.trim()));
-        ended.filter(|teammate| teammate.status.has_ended()).map_or_else(String::new, |teammate| {
-            format!(" (it has ended: {}; spawn_teammate can bring it back)", teammate.status.word())
-        })
+    /// What a name means that is no living teammate's any more, for who asks.
+    fn ended_hint(&self, by: &AgentName, text: &str) -> String {
+        let called = |teammate: &&super::Teammate| teammate.name().as_str().eq_ignore_ascii_case(text.trim());
+        let Some(teammate) = self.team.iter().find(called).filter(|teammate| teammate.status.has_ended()) else {
+            return String::new();
+        };
+        let back = match (by.is_lead(), teammate.stopped_by_user) {
+            (true, false) => "spawn_teammate can bring it back",
+            (true, true) => "the user stopped it; propose_team can bring it back",
+            (false, _) => "only the lead can bring it back",
+        };
+        format!(" (it has ended: {}; {back})", teammate.status.word())
     }
 }
 

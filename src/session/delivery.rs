@@ -10,6 +10,7 @@ use crate::mail::{Drain, Watch};
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata, shown};
 
 use super::Session;
+use super::letters::inside;
 
 /// The safety look while there is nothing to watch yet.
 pub(super) const LOOK_EVERY_UNWATCHED: Duration = Duration::from_secs(8);
@@ -51,6 +52,7 @@ impl Session {
     /// runtime's own copy is what the reader gets.
     pub(super) fn send(&mut self, to: &AgentName, batch: Vec<Message>) {
         for message in &batch {
+            self.letters.sent(message);
             self.emit(Event::MailSent { message: message.clone() });
         }
         self.post.issue(batch);
@@ -155,6 +157,7 @@ impl Session {
                 entries.push(shown::for_teammate(&mail, &whole));
             }
         }
+        self.letters.given(&inside(&keys));
         let lines = if name.is_lead() { self.lines.len() } else { 0 };
         if lines > 0 {
             self.lead_turn_has_line = true;

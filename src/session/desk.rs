@@ -127,6 +127,6 @@ impl Desk {
 
     /// Does its inbox hold something that starts a turn?
     pub(super) fn has_waking_mail(&self) -> bool {
-        self.inbox.iter().any(|mail| mail.kind().wakes())
+        self.inbox.iter().any(Mail::wakes)
     }
 }

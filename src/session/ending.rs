@@ -6,10 +6,10 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::agent::{CallEnd, Halt};
-use crate::event::{Event, Record, Status};
+use crate::event::{Event, Status};
 use crate::protocol::request::Answer;
 use crate::protocol::roster::Work;
-use crate::protocol::{AgentName, MailKey, Message, MessageType, Metadata, Request, RequestStatus, RequestType};
+use crate::protocol::{AgentName, Message, MessageType, Metadata, Request, RequestStatus, RequestType};
 
 use super::{Session, now};
 
@@ -198,9 +198,10 @@ impl Session {
             self.request_ended(request, None);
         }
         let unread = self.take_back(name);
+        let mut inbox = Vec::new();
         if let Some(teammate) = self.teammate_mut(name) {
             teammate.ending = None;
-            teammate.desk.inbox.clear();
+            inbox = std::mem::take(&mut teammate.desk.inbox);
             teammate.desk.shown.clear();
             if teammate.desk.busy {
                 teammate.desk.reins.halt(Halt::EndTurn("the teammate has ended"));
@@ -209,36 +210,7 @@ impl Session {
             teammate.desk.no_more_turns();
         }
         self.set_status(name, status, reason);
-        self.return_to_senders(name, unread);
-    }
-
-    /// What a reader was sent and has not been given.
-    fn take_back(&mut self, name: &AgentName) -> Vec<Message> {
-        let mut unread = self.post.withdraw(name);
-        if !unread.is_empty() {
-            self.record(Record::MailTakenBack { ids: unread.iter().map(|message| message.id).collect() });
-        }
-        let arrived = |message: &Message| {
-            let key = MailKey::Inside(message.id);
-            self.unacknowledged.iter().any(|(reader, keys)| reader == name && keys.contains(&key))
-        };
-        unread.retain(|message| !arrived(message));
-        unread
-    }
-
-    /// Mail that an ended teammate will never read goes back, with its text.
-    fn return_to_senders(&mut self, name: &AgentName, unread: Vec<Message>) {
-        for message in unread {
-            let about_itself = matches!(message.kind, MessageType::ShutdownRequest | MessageType::Undelivered);
-            let reachable = message.from.is_lead() || self.living().any(|teammate| *teammate.name() == message.from);
-            if about_itself || !reachable {
-                continue;
-            }
-            let text = format!("to {name} ({}), who has ended: {}", message.kind.word(), message.content);
-            let returned =
-                self.compose(&AgentName::system(), &message.from, MessageType::Undelivered, text, Metadata::default());
-            self.send(&message.from, vec![returned]);
-        }
+        self.return_to_senders(name, &unread, &inbox);
     }
 
     pub(super) fn say_when_all_ended(&mut self) {

@@ -11,7 +11,9 @@ use crate::event::{Event, Item, MemberState, Record, TurnEnd};
 use crate::journal::Past;
 use crate::mail::Issued;
 use crate::model::History;
-use crate::protocol::{AgentName, Confirmation, MailKey, Member, Message, Request};
+use crate::protocol::{AgentName, Confirmation, Letters, MailKey, Member, Message, Request};
+
+use super::letters::inside;
 
 /// A session as its journal has it.
 #[derive(Default)]
@@ -21,6 +23,7 @@ pub struct Recalled {
     pub(super) members: Vec<RecalledMember>,
     pub(super) requests: Vec<Request>,
     pub(super) confirmation: Confirmation,
+    pub(super) letters: Letters,
     /// The user's lines that no model call has carried.
     pub(super) lines: VecDeque<String>,
     /// Did a line of the user's start the lead's open turn, or join it?
@@ -102,6 +105,7 @@ impl Recalled {
             }
             Event::MailSent { message } => {
                 self.ids.push((message.to.clone(), message.id));
+                self.letters.sent(&message);
                 self.outstanding.push((message, false));
             }
             Event::Delivered { agent, .. } => self.delivered(&agent),
@@ -190,6 +194,7 @@ impl Recalled {
         for (message, drained) in &mut self.outstanding {
             *drained |= message.to == *name && mail.contains(&MailKey::Inside(message.id));
         }
+        self.letters.given(&inside(&mail));
         let outside = mail.iter().filter(|key| matches!(key, MailKey::Outside { .. }));
         self.taken.extend(outside.map(|key| (name.clone(), key.clone())));
         self.with(name, |agent| agent.took_in(entries, mail));

@@ -17,6 +17,7 @@ impl Session {
         }
         self.post.restore(past.issued());
         self.requests = RequestTable::restored(past.requests);
+        self.letters = std::mem::take(&mut past.letters);
         self.confirmation = past.confirmation;
         self.recorded_confirmation = self.confirmation.clone();
         self.lines = past.lines;

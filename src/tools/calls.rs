@@ -112,6 +112,15 @@ pub enum TeamCall {
         to: String,
         /// The text.
         content: String,
+        /// Unless `false`, it wakes an idle reader.
+        wake: Option<bool>,
+        /// The message that it answers: an id, a part of one, or `last`.
+        reply_to: Option<String>,
+    },
+    /// Takes back an own message.
+    WithdrawMessage {
+        /// Its id, or a part of it.
+        id: String,
     },
     /// Who is there.
     ListTeammates {},
@@ -149,6 +158,8 @@ pub enum TeamCall {
     Broadcast {
         /// The text.
         content: String,
+        /// Unless `false`, it wakes those who are idle.
+        wake: Option<bool>,
     },
     /// Closes a gate until a plan is approved.
     RequestPlan {
@@ -297,6 +308,7 @@ impl TeamCall {
     fn spec(&self) -> &'static Spec {
         match self {
             Self::SendMessage { .. } => &spec::SEND_MESSAGE,
+            Self::WithdrawMessage { .. } => &spec::WITHDRAW_MESSAGE,
             Self::ListTeammates {} => &spec::LIST_TEAMMATES,
             Self::ProposeTeam { .. } => &spec::PROPOSE,
             Self::SpawnTeammate { .. } => &spec::SPAWN_TEAMMATE,
@@ -322,7 +334,7 @@ impl TeamCall {
             Self::ReviewPlan { request_id, approve, .. } | Self::ShutdownResponse { request_id, approve, .. } => {
                 answer(*approve, request_id)
             }
-            Self::RequestStatus { request_id } => request_id.clone(),
+            Self::RequestStatus { request_id: id } | Self::WithdrawMessage { id } => id.clone(),
             Self::ProposeTeam { members, .. } => {
                 members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(", ")
             }

@@ -54,6 +54,7 @@ table! {
     GLOB = "glob", Read, Everyone;
     GREP = "grep", Read, Everyone;
     SEND_MESSAGE = "send_message", Team, Everyone;
+    WITHDRAW_MESSAGE = "withdraw_message", Team, Everyone;
     LIST_TEAMMATES = "list_teammates", Team, Everyone;
     PROPOSE = "propose_team", Team, Lead;
     SPAWN_TEAMMATE = "spawn_teammate", Team, Lead;

@@ -1,85 +1,7 @@
 //! The team from outside: confirmation, spawn, gate, protocols, delivery, endings.
 
-use std::io::Write;
-use std::process::{Child, Stdio};
-
 use crate::harness::{Bench, last_text, results, user_texts, wait_for};
-
-/// A lead that proposes what it is asked for, spawns after a yes, and otherwise says `ok`.
-fn scenario(members: &[(&str, bool)], more: &str) -> String {
-    let list: Vec<String> = members
-        .iter()
-        .map(|(name, plan)| {
-            format!("{{ name = \"{name}\", role = \"dev\", prompt = \"WORK-{name}\", require_plan = {plan} }}")
-        })
-        .collect();
-    let spawns: Vec<String> = members
-        .iter()
-        .map(|(name, _)| format!("{{ tool = \"spawn_teammate\", arguments = {{ name = \"{name}\" }} }}"))
-        .collect();
-    format!(
-        "[fallback]\nlead = \"ok\"\n\"*\" = \"done\"\n{more}\n\
-         [[rule]]\nagent = \"lead\"\nuser = \"team\"\nlacks_call = \"propose_team\"\ncalls = [{{ tool = \"propose_team\", arguments = {{ members = [{}], reason = \"r\" }} }}]\n\
-         [[rule]]\nagent = \"lead\"\nuser_is = [\"yes\", \"开始吧\", \"go on then\"]\nlacks_call = \"spawn_teammate\"\ncalls = [{}]\n",
-        list.join(", "),
-        spawns.join(", ")
-    )
-}
-
-fn rule(text: &str) -> String {
-    format!("[[rule]]\n{text}\n")
-}
-
-/// A run from a pipe that stays open, so that lines can be said while it goes on.
-struct Open<'a> {
-    bench: &'a Bench,
-    child: Child,
-}
-
-impl<'a> Open<'a> {
-    fn start(bench: &'a Bench) -> Self {
-        let child = bench
-            .command(&[])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program starts");
-        Self { bench, child }
-    }
-
-    fn say(&mut self, line: &str) {
-        let stdin = self.child.stdin.as_mut().expect("piped");
-        writeln!(stdin, "{line}").expect("the program reads");
-    }
-
-    /// Ends the input and waits; gives the exit code and all that was said.
-    fn end(mut self) -> (Option<i32>, String) {
-        drop(self.child.stdin.take());
-        let output = self.child.wait_with_output().expect("the program ends");
-        (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
-    }
-
-    fn request(
-        &self,
-        agent: &str,
-        what: &str,
-        holds: impl Fn(&s15::scenario::Recorded) -> bool,
-    ) -> s15::scenario::Recorded {
-        wait_for(what, || self.bench.requests_of(agent).into_iter().find(|request| holds(request)))
-    }
-}
-
-/// Mail as a stranger would leave it.
-fn outside(bench: &Bench, content: &str) {
-    outside_line(bench, &format!("{{\"from\":\"job\",\"content\":\"{content}\"}}"));
-}
-
-fn outside_line(bench: &Bench, line: &str) {
-    let path = bench.path(".mailboxes/lead.jsonl");
-    let mut mailbox = std::fs::OpenOptions::new().append(true).create(true).open(path).expect("the mailbox");
-    mailbox.write_all(format!("{line}\n").as_bytes()).expect("an outsider writes");
-}
+use crate::open::{Open, outside, outside_line, rule, scenario};
 
 #[test]
 fn i2_only_a_plain_yes_starts_a_team() {
@@ -198,6 +120,17 @@ fn i4_a_teammate_can_answer_nothing_but_its_own_shutdown() {
     assert!(answers[1].contains("there is no tool `spawn_teammate`"));
     assert!(answers[2].starts_with("error: there is no request"), "{}", answers[2]);
     bench.assert_no_faults();
+}
+
+#[test]
+fn what_every_call_pays_for_is_little() {
+    let bench = Bench::new(&scenario(&[("alice", false)], ""));
+    bench.run(&[], "team\nyes\n");
+    for (agent, bytes_max) in [("lead", 10_000), ("alice", 6_000)] {
+        let bytes = bench.requests_of(agent)[0].raw_len;
+
+        assert!(bytes <= bytes_max, "{agent}'s first request has {bytes} bytes");
+    }
 }
 
 #[test]

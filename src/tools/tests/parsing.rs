@@ -16,7 +16,7 @@ fn refused(role: Role, tool: &str, arguments: Value) -> String {
 
 #[test]
 fn i8_a_tool_that_the_role_has_not_is_refused_with_those_it_has() {
-    let common = "bash, read_file, write_file, edit_file, glob, grep, send_message, list_teammates";
+    let common = "bash, read_file, write_file, edit_file, glob, grep, send_message, withdraw_message, list_teammates";
     for (role, tool, own) in [
         (
             Role::Lead,

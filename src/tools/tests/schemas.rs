@@ -34,14 +34,15 @@ fn the_tools_of_each_role_are_those_of_the_contract() {
         "edit_file(path:string, old_text:string, new_text:string, replace_all?:boolean)",
         "glob(pattern:string, path?:string)",
         "grep(pattern:string, path?:string, glob?:string)",
-        "send_message(to:string, content:string)",
+        "send_message(to:string, content:string, wake?:boolean, reply_to?:string)",
+        "withdraw_message(id:string)",
         "list_teammates()",
     ];
     let lead = [
         "propose_team(members:array[name:string, role:string, prompt:string, require_plan?:boolean, model?:string], reason:string)",
         "spawn_teammate(name:string, role?:string, prompt?:string, require_plan?:boolean, model?:string)",
         "assign_task(to:string, task:string, require_plan?:boolean)",
-        "broadcast(content:string)",
+        "broadcast(content:string, wake?:boolean)",
         "request_plan(teammate:string, task:string)",
         "review_plan(request_id:string, approve:boolean, feedback?:string)",
         "request_shutdown(teammate:string, reason?:string)",
@@ -114,5 +115,5 @@ fn i3_every_tool_declares_its_effect_and_team_tools_touch_nothing() {
     assert_eq!(of(Effect::Execute), ["bash"]);
     assert_eq!(of(Effect::Write), ["edit_file", "write_file"]);
     assert_eq!(of(Effect::Read), ["glob", "grep", "read_file"]);
-    assert_eq!(of(Effect::Team).len(), 14);
+    assert_eq!(of(Effect::Team).len(), 15);
 }

@@ -1,0 +1,89 @@
+//! What agents write to each other: waking or not, in reply to something, taken back, too long.
+
+use crate::harness::{Bench, results, user_texts};
+use crate::open::{rule, scenario};
+
+#[test]
+fn i7_a_message_that_is_to_wake_nobody_waits_for_the_next_turn() {
+    let more = rule(
+        "agent = \"lead\"\nuser = \"note\"\nlacks_call = \"send_message\"\ncalls = [{ tool = \"send_message\", arguments = { to = \"alice\", content = \"QUIET\", wake = false } }, { tool = \"broadcast\", arguments = { content = \"ALL-QUIET\", wake = \"false\" } }]",
+    ) + &rule(
+        "agent = \"lead\"\nuser = \"task\"\nlacks_call = \"assign_task\"\ncalls = [{ tool = \"assign_task\", arguments = { to = \"alice\", task = \"SECOND\" } }]",
+    );
+    let bench = Bench::new(&scenario(&[("alice", false)], &more));
+    bench.run(&[], "team\nyes\nnote\nhow is it\ntask\n");
+    let answers: Vec<String> = bench.requests_of("lead").iter().map(results).max_by_key(Vec::len).expect("answers");
+    assert!(answers.iter().any(|text| text.starts_with("sent to alice (id ") && text.ends_with(") without waking it")));
+    assert!(answers.iter().any(|text| text.starts_with("sent to alice (id ") && text.ends_with("), waking nobody")));
+    let alice = bench.requests_of("alice");
+    assert_eq!(alice.len(), 2, "one for each task");
+    let texts = user_texts(&alice[1]);
+    assert_eq!(texts[1], "[Message from lead] QUIET\n\n[Broadcast from lead] ALL-QUIET\n\n[Task] SECOND");
+    bench.assert_no_faults();
+}
+
+#[test]
+fn an_answer_names_the_message_that_it_answers() {
+    let more = rule(
+        "agent = \"alice\"\nn = 1\ncalls = [{ tool = \"send_message\", arguments = { to = \"lead\", content = \"which port?\" } }, { tool = \"send_message\", arguments = { to = \"lead\", content = \"x\", reply_to = \"no such id\" } }]",
+    ) + &rule(
+        "agent = \"lead\"\nevent = \"[message] alice: which port?\"\nuntil_call = \"send_message\"\ncalls = [{ tool = \"send_message\", arguments = { to = \"alice\", content = \"8080\", reply_to = \"last\" } }]",
+    ) + &rule(
+        "agent = \"alice\"\nevent = \"[Message from lead, in reply to {id}] 8080\"\nuntil_call = \"send_message\"\ncalls = [{ tool = \"send_message\", arguments = { to = \"lead\", content = \"thanks\", reply_to = \"${id}\" } }]",
+    );
+    let bench = Bench::new(&scenario(&[("alice", false)], &more));
+    bench.run(&[], "team\nyes\n");
+    let alice = bench.requests_of("alice").pop().expect("alice was asked");
+    let answers = results(&alice);
+    let id = answers[0].strip_prefix("sent to lead (id ").expect("a receipt").trim_end_matches(')').to_owned();
+    assert!(answers[1].starts_with("error: no message that you sent or got has the id \"no such id\""), "{answers:?}");
+    let reply = format!("[Message from lead, in reply to {id}] 8080");
+    assert!(user_texts(&alice).iter().any(|text| text.contains(&reply)), "{:?}", user_texts(&alice));
+    let lead = bench.requests_of("lead");
+    let thanks = format!("[message reply_to={id}] alice: thanks");
+    assert!(lead.iter().flat_map(user_texts).any(|text| text.contains(&thanks)), "{id}");
+    bench.assert_no_faults();
+}
+
+#[test]
+fn a_message_is_taken_back_while_it_waits_and_not_after_it_has_arrived() {
+    let more = rule(
+        "agent = \"bob\"\nn = 1\ncalls = [{ tool = \"bash\", arguments = { command = \"touch begun; until [ -e go ]; do sleep 0.01; done\" } }]",
+    ) + &rule(
+        "agent = \"bob\"\nevent = \"KEPT\"\nuntil_call = \"bash seen\"\ncalls = [{ tool = \"bash\", arguments = { command = \"touch seen\" } }]",
+    ) + &rule(
+        "agent = \"alice\"\nn = 1\ncalls = [{ tool = \"bash\", arguments = { command = \"until [ -e begun ]; do sleep 0.01; done\" } }, { tool = \"send_message\", arguments = { to = \"bob\", content = \"WRONG\" } }]",
+    ) + &rule(
+        "agent = \"alice\"\nn = 2\nresult_has = \"sent to bob (id {id})\"\ncalls = [{ tool = \"withdraw_message\", arguments = { id = \"${id}\" } }, { tool = \"withdraw_message\", arguments = { id = \"${id}\" } }, { tool = \"withdraw_message\", arguments = { id = \"0199\" } }, { tool = \"send_message\", arguments = { to = \"bob\", content = \"KEPT\" } }]",
+    ) + &rule(
+        "agent = \"alice\"\nn = 3\nresult_has = \"sent to bob (id {id})\"\ncalls = [{ tool = \"bash\", arguments = { command = \"touch go; until [ -e seen ]; do sleep 0.01; done\" } }, { tool = \"withdraw_message\", arguments = { id = \"${id}\" } }]",
+    );
+    let bench = Bench::new(&scenario(&[("alice", false), ("bob", false)], &more));
+    bench.run(&[], "team\nyes\n");
+    let answers = results(&bench.requests_of("alice").pop().expect("alice was asked"));
+    let [_, _, taken_back, again, unclear, _, _, arrived] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!(taken_back, "taken back: bob will not see it");
+    assert!(again.contains("is not on its way any more"), "{again}");
+    assert!(unclear.starts_with("error: ") && unclear.contains("\"0199\""), "{unclear}");
+    assert!(arrived.starts_with("error: ") && arrived.contains("has arrived already"), "{arrived}");
+    let texts: Vec<String> = bench.requests_of("bob").iter().flat_map(user_texts).collect();
+    assert!(texts.iter().any(|text| text == "[Message from alice] KEPT"), "{texts:?}");
+    assert!(!texts.concat().contains("WRONG"), "{texts:?}");
+    bench.assert_no_faults();
+}
+
+#[test]
+fn a_message_that_lies_before_a_resting_reader_is_taken_back_too() {
+    let more = rule(
+        "agent = \"lead\"\nuser = \"note\"\nlacks_call = \"send_message\"\ncalls = [{ tool = \"send_message\", arguments = { to = \"alice\", content = \"KEPT\", wake = false } }, { tool = \"send_message\", arguments = { to = \"alice\", content = \"WRONG\", wake = false } }]",
+    ) + &rule(
+        "agent = \"lead\"\nresult_has = \"sent to alice (id {id})\"\ncalls = [{ tool = \"withdraw_message\", arguments = { id = \"${id}\" } }]",
+    ) + &rule(
+        "agent = \"lead\"\nuser = \"task\"\nlacks_call = \"assign_task\"\ncalls = [{ tool = \"assign_task\", arguments = { to = \"alice\", task = \"SECOND\" } }]",
+    );
+    let bench = Bench::new(&scenario(&[("alice", false)], &more));
+    bench.run(&[], "team\nyes\nnote\ntask\n");
+    let alice = bench.requests_of("alice");
+    assert_eq!(user_texts(&alice[1])[1], "[Message from lead] KEPT\n\n[Task] SECOND");
+    bench.assert_no_faults();
+}
