@@ -20,9 +20,19 @@ use stage::{End, Kill, Stage, perform};
 /// Where mail can be caught half-way.
 const MAIL_POINTS: [&str; 7] =
     ["append_before", "append_torn", "append_after", "claimed", "drained", "ack_before", "ack_after"];
-/// Where the journal can.
-const JOURNAL_POINTS: [&str; 6] =
-    ["journal_before", "journal_torn", "journal_after", "took_in", "replied", "call_done"];
+/// Where a journal can, and where an agent can between what it does and what is recorded of it.
+const OTHER_POINTS: [&str; 10] = [
+    "journal_before",
+    "journal_torn",
+    "journal_after",
+    "took_in",
+    "replied",
+    "tool_started",
+    "write_intended",
+    "tool_done",
+    "call_done",
+    "acknowledge",
+];
 
 /// Kills of a usual run.
 const KILLS: usize = 200;
@@ -64,7 +74,7 @@ fn i1_whatever_is_killed_and_when_each_message_is_read_once_and_each_effect_happ
     if !cfg!(debug_assertions) {
         return;
     }
-    let points = [&MAIL_POINTS[..], &JOURNAL_POINTS].concat();
+    let points = [&MAIL_POINTS[..], &OTHER_POINTS].concat();
     let wanted = number("S15_TEST_KILLS").map_or(KILLS, |kills| usize::try_from(kills).unwrap());
     let seed = number("S15_TEST_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20);
     println!("S15_TEST_SEED={seed} S15_TEST_KILLS={wanted}");
