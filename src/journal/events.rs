@@ -85,13 +85,15 @@ impl Events {
         })
     }
 
-    /// Records what belongs together: after a crash either all of it is there, or nothing.
+    /// Records what belongs together: after a crash either all of it is there, or nothing. What could not be written before is
+    /// tried again, also when there is nothing new.
     pub fn record(&self, unit: &[Item]) {
-        if !unit.is_empty() {
-            let record =
-                |stream: &mut Stream| stream.journal.as_mut().and_then(|journal| journal.write_unit(unit).err());
-            self.say(self.with_stream(record));
-        }
+        let record = |stream: &mut Stream| {
+            let journal = stream.journal.as_mut()?;
+            let nothing = unit.is_empty() && journal.is_whole();
+            if nothing { None } else { journal.write_unit(unit).err() }
+        };
+        self.say(self.with_stream(record));
     }
 
     /// Tells, once, that the journal can't be written.
