@@ -15,6 +15,8 @@ mod proposing;
 mod protocols;
 mod recall;
 mod resuming;
+#[cfg(test)]
+mod sim;
 mod state_text;
 mod unit;
 mod user;
@@ -33,6 +35,7 @@ use crate::journal::{Events, Views};
 use crate::mail::{Post, Watch};
 use crate::model::Client;
 use crate::protocol::{AgentName, Confirmation, MailKey, RequestTable};
+use crate::seam;
 use crate::tools::Workshop;
 
 use desk::Desk;
@@ -214,6 +217,7 @@ impl Session {
             };
             session.handle(input);
             session.commit();
+            seam::step().await;
         }
     }
 

@@ -11,9 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use uuid::Uuid;
-
 use crate::protocol::AgentName;
+use crate::seam::{self, Disk};
 
 use super::claim::Claim;
 use super::lease::{self, Writers};
@@ -259,7 +258,9 @@ impl Folder {
     /// Keeps lines below [`QUARANTINE`].
     pub(super) fn keep(&self, file: &str, lines: &[u8]) -> Result<(), MailError> {
         let path = self.path.join(QUARANTINE).join(file);
-        append_to(&path).and_then(|mut file| file.write_all(lines)).map_err(|error| MailError::io(&path, &error))
+        append_to(&path)
+            .and_then(|file| seam::write_all(Disk::Mail, file, lines))
+            .map_err(|error| MailError::io(&path, &error))
     }
 
     /// Takes a mailbox' lock.
@@ -293,7 +294,7 @@ pub(super) fn file_name(name: &AgentName) -> String {
 
 /// A new file name below [`CLAIMED`].
 pub(super) fn claim_name(name: &AgentName) -> String {
-    format!("{name}.{}.jsonl", Uuid::now_v7())
+    format!("{name}.{}.jsonl", seam::new_id())
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
@@ -306,7 +307,7 @@ fn append_to(path: &Path) -> io::Result<File> {
 /// Appends in one write. If it comes short: why, and which bytes of the file were written.
 fn write_once(file: &mut File, lines: &[u8]) -> Result<(), (io::Error, Range<u64>)> {
     let written = loop {
-        match file.write(lines) {
+        match seam::write(Disk::Mail, &mut *file, lines) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => break other,
         }
@@ -316,7 +317,8 @@ fn write_once(file: &mut File, lines: &[u8]) -> Result<(), (io::Error, Range<u64
         Ok(count) => {
             let end = file.stream_position().map_err(|error| (error, 0..0))?;
             // A line end seals the piece, or tells by its own failure what kept the rest from being written.
-            let cause = file.write(b"\n").err().unwrap_or_else(|| io::ErrorKind::StorageFull.into());
+            let cause =
+                seam::write(Disk::Mail, &mut *file, b"\n").err().unwrap_or_else(|| io::ErrorKind::StorageFull.into());
             let sealed = file.stream_position().is_ok_and(|now| now == end + 1);
             Err((cause, end - count as u64..end + u64::from(sealed)))
         }
