@@ -9,6 +9,7 @@ mod delivery;
 mod desk;
 mod ending;
 mod finish;
+mod last_words;
 mod letters;
 mod members;
 mod prompts;
