@@ -11,8 +11,6 @@ mod lines;
 mod mailbox;
 mod parse;
 #[cfg(test)]
-mod process_tests;
-#[cfg(test)]
 mod tests;
 mod watch;
 

@@ -6,13 +6,14 @@ use crate::protocol::{AgentName, Proposal};
 use super::Session;
 
 /// Name, arguments, and what it does.
-const COMMANDS: [(&str, &str, &str); 7] = [
+const COMMANDS: [(&str, &str, &str); 8] = [
     ("/help", "", "what can be typed"),
     ("/team", "[drop NAME | plan NAME on|off | model NAME MODEL]", "who is there; or change the proposal"),
     ("/stop", "NAME", "end a teammate now"),
     ("/requests", "", "the requests and where they stand"),
     ("/approve", "ID", "approve a plan"),
     ("/reject", "ID [reason]", "reject a plan"),
+    ("/retry", "", "ask the lead's model again after a failure"),
     ("/quit", "", "leave"),
 ];
 
@@ -37,6 +38,7 @@ impl Session {
             ("/approve", _) => self.usage("/approve"),
             ("/reject", [id, reason @ ..]) => self.review_command(id, false, Some(reason.join(" "))),
             ("/reject", []) => self.usage("/reject"),
+            ("/retry", _) => self.retry(),
             ("/quit" | "/exit", _) => self.leave("left", 0),
             (unknown, _) => {
                 let nearest = nearest_command(unknown).map(|name| format!(" Did you mean {name}?")).unwrap_or_default();
@@ -63,6 +65,15 @@ impl Session {
     fn review_command(&mut self, id: &str, approve: bool, feedback: Option<String>) {
         let end = self.review_plan(&AgentName::user(), id, approve, feedback);
         self.notice(if end.ok { Level::Info } else { Level::Warning }, end.text);
+    }
+
+    /// The lead's last turn failed: its model call is made again, with what was put in for it.
+    fn retry(&mut self) {
+        if self.outcome.lead_failed && !self.lead.busy {
+            self.begin_turn(&AgentName::lead());
+        } else {
+            self.notice(Level::Info, "there is nothing to try again: the lead's last turn didn't fail");
+        }
     }
 
     /// Changes the open proposal without a model turn.

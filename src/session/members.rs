@@ -248,7 +248,7 @@ impl Session {
             TurnEnd::Failed { cause } => {
                 let pending = match self.lead.shown.len() {
                     0 => String::new(),
-                    count => format!("\n{count} team events stay pending and go with your next line"),
+                    count => format!("\n{count} team events stay pending and go with your next line, or with /retry"),
                 };
                 self.notice(Level::Error, format!("{cause}{pending}"));
             }

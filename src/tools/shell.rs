@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use self::guarded::Guardians;
 #[cfg(target_os = "linux")]
 pub use self::guardian::guard_if_asked;
 use self::running::{Ended, Pumped, Running, StartError};
@@ -42,8 +43,7 @@ const GUARDIAN_NAME: &str = "cmd-guardian";
 /// Where and how commands run.
 pub(super) struct Shell {
     program: String,
-    /// The program that can be the guardian of a command.
-    guardian: Option<PathBuf>,
+    guardians: Option<Guardians>,
     workspace: PathBuf,
     out_dir: PathBuf,
     timeout: Duration,
@@ -61,7 +61,7 @@ enum End {
 impl Shell {
     /// `timeout` is the limit of calls that don't ask for another.
     pub(super) fn new(workspace: &Path, out_dir: PathBuf, timeout: Duration) -> Self {
-        Self { program: "bash".to_owned(), guardian: None, workspace: workspace.to_owned(), out_dir, timeout }
+        Self { program: "bash".to_owned(), guardians: None, workspace: workspace.to_owned(), out_dir, timeout }
     }
 
     /// For tests: another program in the place of bash.
@@ -72,15 +72,15 @@ impl Shell {
     }
 
     /// Each command below a guardian of its own.
-    pub(super) fn guarded_by(mut self, guardian: &Path) -> Self {
-        self.guardian = Some(guardian.to_owned());
+    pub(super) fn guarded_by(mut self, program: &Path) -> Self {
+        self.guardians = Some(Guardians::new(program));
         self
     }
 
     /// Runs a command to its end, its limit, or until `stop` completes. Dropped in the middle, it ends the command too.
     pub(super) async fn run(&self, call: &BashArgs, mut stop: Stop<'_>) -> Output {
         let limit = self.limit(call.timeout);
-        let started = Running::start(self.guardian.as_deref(), &self.program, &call.command, &self.workspace).await;
+        let started = Running::start(self.guardians.as_ref(), &self.program, &call.command, &self.workspace).await;
         let mut running = match started {
             Ok(running) => running,
             Err(error) => return Output::error(self.not_started(&error, &call.command)),
@@ -175,7 +175,7 @@ fn describe(end: &End, output: &str, ended: &Ended) -> Output {
         let _ = write!(text, "\nA background process was ended with the command: {}", ended.ended.join(", "));
     }
     if !ended.refused.is_empty() {
-        let _ = write!(text, "\nThe user may not end these, so they still run: {}", ended.refused.join(", "));
+        let _ = write!(text, "\nThese could not be ended and may still run: {}", ended.refused.join(", "));
     }
     if ended.unguarded {
         text.push_str(UNGUARDED);

@@ -1,10 +1,10 @@
 //! Mailboxes between processes: many writers beside a reader that drains all the while, writers that are killed, disks that are full.
 //!
-//! The writers are this very test binary, started again for [`writer`] alone.
+//! The writers are shells, and this very test binary, started again for [`writer`] alone. `S15_TEST_MAIL_MESSAGES` sets how many
+//! messages each of eight writers sends.
 #![allow(clippy::print_stdout, reason = "a writing process tells its parent what it has sent")]
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,8 +22,12 @@ use crate::harness::PATIENCE;
 /// What a writer is told: how to write, where, as whom, how many lines, for which session.
 const ORDER: &str = "S15_TEST_MAIL_WRITER";
 
-/// Lines of each of the eight writers.
-const LINES: usize = 2_000;
+/// Messages of each of the eight writers, unless the environment says otherwise.
+const MESSAGES: usize = 2_000;
+
+/// A line each, as a shell appends them: the mailbox is opened for each, or once for all. `$1` is the name, `$2` the count.
+const SHELL_OPENS: &str = "i=0; while [ $i -lt $2 ]; do printf '{\"from\":\"%s\",\"content\":\"%s\"}\\n' $1 $i >> .mailboxes/lead.jsonl; i=$((i+1)); done";
+const SHELL_HOLDS: &str = "i=0; while [ $i -lt $2 ]; do printf '{\"from\":\"%s\",\"content\":\"%s\"}\\n' $1 $i; i=$((i+1)); done >> .mailboxes/lead.jsonl";
 
 /// Not a test by itself: a writing process, when one was ordered.
 #[test]
@@ -38,9 +42,9 @@ fn writer() {
     let line = |number| format!("{{\"from\":\"{name}\",\"content\":\"{number}\"}}\n");
     let open = || OpenOptions::new().append(true).create(true).open(&path).unwrap();
     match how.as_str() {
-        // Opens and closes for each line, as a shell does, and knows nothing of locks.
-        "shell" => (0..count).for_each(|number| open().write_all(line(number).as_bytes()).unwrap()),
-        "job" => {
+        // Opens and closes for each line, and knows nothing of locks.
+        "opener" => (0..count).for_each(|number| open().write_all(line(number).as_bytes()).unwrap()),
+        "holder" => {
             let mut file = open();
             (0..count).for_each(|number| file.write_all(line(number).as_bytes()).unwrap());
         }
@@ -111,12 +115,26 @@ impl Reader {
         Self { workspace, session, post, hint, watch, runtime, got, keys, set_aside }
     }
 
-    fn order(&self, how: &str, name: &str) -> String {
-        format!("{how}|{}|{name}|{LINES}|{}", self.workspace.path().display(), self.session)
+    fn order(&self, how: &str, name: &str, count: usize) -> String {
+        format!("{how}|{}|{name}|{count}|{}", self.workspace.path().display(), self.session)
     }
 
-    fn start(&self, how: &str, name: &str) -> Child {
-        myself().env(ORDER, self.order(how, name)).stdout(Stdio::piped()).spawn().unwrap()
+    fn start(&self, how: &str, name: &str, count: usize) -> Child {
+        let shell = |script: &str| {
+            let mut shell = Command::new("bash");
+            shell.args(["-c", script, "bash", name, &count.to_string()]).current_dir(self.workspace.path());
+            shell
+        };
+        let mut command = match how {
+            "shell opens" => shell(SHELL_OPENS),
+            "shell holds" => shell(SHELL_HOLDS),
+            _ => {
+                let mut command = myself();
+                command.env(ORDER, self.order(how, name, count));
+                command
+            }
+        };
+        command.stdout(Stdio::piped()).spawn().unwrap()
     }
 
     /// Drains once, and acknowledges; gives the number of messages.
@@ -154,13 +172,15 @@ impl Reader {
 
     /// Reads until `count` messages have come.
     fn read_until(&mut self, count: usize) {
-        let since = Instant::now();
+        let mut since = Instant::now();
         while self.count() < count {
             assert!(since.elapsed() < PATIENCE, "{} of {count} came: {}", self.count(), self.summary());
             if !self.has_mail() {
                 self.wait();
             }
-            self.drain();
+            if self.drain() > 0 {
+                since = Instant::now();
+            }
         }
     }
 
@@ -193,13 +213,17 @@ fn sent(lines: impl BufRead) -> Vec<usize> {
     lines.lines().map_while(Result::ok).filter_map(number).collect()
 }
 
-#[test]
-fn i1_eight_processes_write_and_nothing_is_lost_doubled_or_out_of_order() {
+/// Eight processes write, some in each of these ways, beside a reader whose own runtime sends, too.
+fn eight_write(ways: &[(&str, usize)]) {
+    let messages = std::env::var("S15_TEST_MAIL_MESSAGES").map_or(MESSAGES, |count| count.parse().unwrap());
     let mut reader = Reader::new();
-    let writers = [("post", 3), ("shell", 4), ("job", 1)];
-    let names: Vec<(&str, String)> =
-        writers.iter().flat_map(|(how, count)| (0..*count).map(move |n| (*how, format!("{how}{n}")))).collect();
-    let mut children: Vec<Child> = names.iter().map(|(how, name)| reader.start(how, name)).collect();
+    let writers: Vec<(&str, String)> = ways
+        .iter()
+        .flat_map(|(way, count)| (0..*count).map(move |n| (*way, format!("{}{n}", way.replace(' ', "-")))))
+        .collect();
+    assert_eq!(writers.len(), 8);
+    let began = Instant::now();
+    let mut children: Vec<Child> = writers.iter().map(|(way, name)| reader.start(way, name, messages)).collect();
     // What they say must not stop them.
     let listeners: Vec<_> = children
         .iter_mut()
@@ -207,42 +231,70 @@ fn i1_eight_processes_write_and_nothing_is_lost_doubled_or_out_of_order() {
         .map(|stdout| std::thread::spawn(move || sent(stdout).len()))
         .collect();
     // The runtime's own mail goes between theirs.
-    for number in 0..LINES {
+    for number in 0..messages {
         send(&mut reader.post, "inside", number, 0).unwrap();
         reader.drain();
     }
-    reader.read_until(LINES * (names.len() + 1));
+    reader.read_until(messages * (writers.len() + 1));
+    let took = began.elapsed().as_secs_f64();
+    println!("{ways:?}: {} messages in {took:.1} s, {:.0} a second", reader.count(), reader.count() as f64 / took);
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
     for listener in listeners {
-        assert!([0, LINES].contains(&listener.join().unwrap()));
+        assert!([0, messages].contains(&listener.join().unwrap()));
     }
     reader.finish();
     assert_eq!(reader.set_aside, Vec::<String>::new());
-    assert_eq!(reader.got.len(), names.len() + 1);
+    assert_eq!(reader.got.len(), writers.len() + 1);
     for (from, numbers) in &reader.got {
-        assert!(numbers.iter().copied().eq(0..LINES), "{from}: {} numbers", numbers.len());
+        assert!(numbers.iter().copied().eq(0..messages), "{from}: {} numbers", numbers.len());
     }
 }
 
 #[test]
-fn i1_shells_that_append_without_our_lock_lose_nothing() {
+fn i1_eight_processes_that_take_our_lock_lose_double_and_mix_up_nothing() {
+    eight_write(&[("post", 8)]);
+}
+
+#[test]
+fn i1_eight_processes_that_know_of_no_lock_lose_double_and_mix_up_nothing() {
+    eight_write(&[("shell opens", 2), ("shell holds", 3), ("opener", 1), ("holder", 2)]);
+}
+
+#[test]
+fn i1_eight_processes_of_all_kinds_lose_double_and_mix_up_nothing() {
+    eight_write(&[("post", 3), ("shell opens", 2), ("shell holds", 1), ("opener", 1), ("holder", 1)]);
+}
+
+#[test]
+fn i1_shells_that_are_killed_harm_no_other() {
     let mut reader = Reader::new();
-    let mut script = String::new();
-    for writer in 1..=4 {
-        let line = format!("{{\"from\":\"shell{writer}\",\"content\":\"'$i'\"}}");
-        writeln!(script, "(for i in $(seq 0 49); do printf '{line}\\n' >> .mailboxes/lead.jsonl; done) &").unwrap();
+    let mut killed = ["shell opens", "shell holds"].map(|way| reader.start(way, &way.replace(' ', "-"), 20_000));
+    let mut others = ["one", "other"].map(|name| reader.start("shell opens", name, 300));
+    reader.read_until(100);
+    for child in &mut killed {
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
-    let mut shell = Command::new("bash")
-        .args(["-c", &format!("{script}wait")])
-        .current_dir(reader.workspace.path())
-        .spawn()
-        .unwrap();
-    reader.read_until(200);
-    assert!(shell.wait().unwrap().success());
+    for child in &mut others {
+        assert!(child.wait().unwrap().success());
+    }
     reader.finish();
-    assert!(reader.got.values().all(|numbers| numbers.iter().copied().eq(0..50)), "{}", reader.summary());
+    for (from, numbers) in &reader.got {
+        assert!(numbers.iter().copied().eq(0..numbers.len()), "{from}: {numbers:?}");
+    }
+    assert!(["one", "other"].iter().all(|name| reader.got[*name].len() == 300), "{}", reader.summary());
+}
+
+#[test]
+fn i1_two_equal_lines_from_outside_are_two_messages() {
+    let mut reader = Reader::new();
+    let twice = "for i in 1 2; do echo '{\"from\":\"ci\",\"content\":\"0\"}' >> .mailboxes/lead.jsonl; done";
+    let status = Command::new("bash").args(["-c", twice]).current_dir(reader.workspace.path()).status();
+    assert!(status.unwrap().success());
+    reader.finish();
+    assert_eq!(reader.got["ci"], [0, 0]);
 }
 
 #[test]
@@ -251,7 +303,7 @@ fn i1_a_killed_writer_leaves_at_most_one_stump_and_takes_nothing_else_along() {
     let mut said = BTreeMap::new();
     for round in 0..8 {
         let name = format!("endless{round}");
-        let mut child = reader.start("endless", &name);
+        let mut child = reader.start("endless", &name, 0);
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         for _ in 0..10 + round * 7 {
@@ -289,7 +341,7 @@ fn i1_a_killed_writer_leaves_at_most_one_stump_and_takes_nothing_else_along() {
 #[test]
 fn i1_a_full_disk_is_said_and_leaves_no_half_message() {
     let mut reader = Reader::new();
-    let order = reader.order("until it fails", "full");
+    let order = reader.order("until it fails", "full", 0);
     // A limit on the size of files stands for a full disk: the last write comes short. Blocks of 1024 bytes.
     let limited = "trap '' XFSZ; ulimit -S -f 4; exec \"$@\"";
     let exe = myself();

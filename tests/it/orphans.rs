@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use s15::tools::{BashArgs, LocalCall, Stop, Workshop};
 
 use crate::harness::{Bench, Finished, results, wait_for};
+use crate::pty::Terminal;
 
 /// The ways in which a process tries to stay. Each writes its kind and number into `pids`, and sleeps.
 const ALL_KINDS: &str = r#"
@@ -71,11 +72,22 @@ fn all_gone(bench: &Bench) -> Duration {
     since.elapsed()
 }
 
+/// The guardians of a program: that of its command, and that which waits for the next.
+fn guardians(program: &Child) -> Vec<i32> {
+    let parent = format!(" {} ", program.id());
+    let numbers = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let stat = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The parent is the first number after the state.
+    numbers.filter(|pid| stat(*pid).rsplit_once(") ").is_some_and(|(_, rest)| rest[1..].starts_with(&parent))).collect()
+}
+
 /// Ends the program by a signal while a command with processes of all kinds runs.
-fn end_by(signal: Signal) {
-    let bench = Bench::new(&calling(&format!("{ALL_KINDS} touch ready; exec bash -c \"$stay\" foreground"), 300));
+fn end_by(signal: Signal, before: &str) {
+    let bench = Bench::new(&calling(&format!("{ALL_KINDS} {before}; exec bash -c \"$stay\" foreground"), 300));
     let mut program = started(&bench);
     wait_for("all kinds", || (pids(&bench).len() == KINDS + 1).then_some(()));
+    let guardians = wait_for("both guardians", || Some(guardians(&program)).filter(|guardians| guardians.len() == 2));
     assert!(pids(&bench).iter().all(|(_, pid)| is_alive(*pid)), "{:?}", pids(&bench));
     kill(Pid::from_raw(i32::try_from(program.id()).expect("a pid")), signal).expect("it runs");
     let taken = if signal == Signal::SIGTERM {
@@ -86,23 +98,31 @@ fn end_by(signal: Signal) {
         program.wait().expect("it ends");
         taken
     };
+    for guardian in guardians {
+        wait_for("the guardians' end", || (!is_alive(guardian)).then_some(()));
+    }
     println!("{signal}: all gone after {taken:?}");
     bench.assert_no_faults();
 }
 
 #[test]
 fn i9_nothing_outlives_the_program_that_is_killed() {
-    end_by(Signal::SIGKILL);
+    end_by(Signal::SIGKILL, "true");
+}
+
+#[test]
+fn i9_nothing_outlives_the_program_that_is_killed_after_its_guardian_was_stopped() {
+    end_by(Signal::SIGKILL, "kill -STOP $PPID");
 }
 
 #[test]
 fn i9_nothing_outlives_the_program_that_aborts() {
-    end_by(Signal::SIGABRT);
+    end_by(Signal::SIGABRT, "true");
 }
 
 #[test]
 fn i9_nothing_outlives_the_program_that_is_asked_to_end() {
-    end_by(Signal::SIGTERM);
+    end_by(Signal::SIGTERM, "true");
 }
 
 #[test]
@@ -188,6 +208,44 @@ fn i9_a_command_cannot_end_or_stop_its_guardian_by_less() {
         result_of("echo shell $$ >> pids; echo guardian $PPID >> pids; kill -STOP $PPID; sleep 1000", 1);
     assert!(result.starts_with("error: timed out after 1 s;"), "{result}");
     all_gone(&bench);
+}
+
+/// How many processes have the workspace as their folder.
+fn living_in(bench: &Bench) -> usize {
+    let folder = bench.workspace().canonicalize().expect("a folder");
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    entries.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder)).count()
+}
+
+#[test]
+fn i9_a_family_that_grows_all_the_while_is_ended_too() {
+    // Deaf to TERM, each in a session of its own, and a new one every few milliseconds.
+    let grow = "trap '' TERM; while :; do (setsid sleep 1000 >/dev/null 2>&1 &); sleep 0.003; done";
+    let grow = format!("for n in 1 2 3; do setsid bash -c \"{grow}\" >/dev/null 2>&1 & done");
+    let (bench, result) = result_of(&format!("{grow}; sleep 0.3; echo started"), 60);
+    assert!(result.starts_with("started\nexit code: 0\n") && result.ends_with(" more"), "{result}");
+    wait_for("an empty workspace", || (living_in(&bench) == 0).then_some(()));
+
+    let bench = Bench::new(&calling(&format!("{grow}; touch ready; sleep 1000"), 300));
+    let mut program = started(&bench);
+    wait_for("a family", || (bench.path("ready").exists() && living_in(&bench) > 50).then_some(()));
+    program.kill().expect("it runs");
+    let since = Instant::now();
+    wait_for("an empty workspace", || (living_in(&bench) == 0).then_some(()));
+    println!("a growing family: gone after {:?}", since.elapsed());
+    program.wait().expect("it ends");
+}
+
+#[test]
+fn a_command_has_no_terminal() {
+    let scenario = calling("printf 'writ%s' ten > /dev/tty; tty; ps -o tty= -p $$", 60);
+    let bench = Bench::new(&scenario);
+    let mut terminal = Terminal::start(&bench, 80, 24);
+    terminal.line("go");
+    terminal.see("done");
+    let result = &results(&bench.requests()[1])[0];
+    assert!(result.contains("/dev/tty: No such device or address\nnot a tty\n?\n"), "{result}");
+    assert!(!terminal.text().contains("written"), "{}", terminal.text());
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! Who leaves both gets away, and so do all if this process is killed.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -32,10 +31,13 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// Starts `program -c command` in a folder, without input, output and errors into `output`.
-    pub(super) fn start(program: &str, command: &str, folder: &Path, output: OwnedFd) -> io::Result<Self> {
+    /// Starts `program -c command` in a folder, without input, output and errors in the pipe.
+    pub(super) fn start(program: &str, command: &str, folder: &Path) -> io::Result<(Self, pipe::Receiver)> {
         // Before the start, so that no end is missed.
         let children = unix::signal(SignalKind::child())?;
+        // One pipe for both, so that their order is kept.
+        let (sender, receiver) = pipe::pipe()?;
+        let output = sender.into_blocking_fd()?;
         let mut process = Command::new(program);
         process.arg("-c").arg(command).current_dir(folder);
         // A group, but no hook before exec: that keeps to the fast way of starting a process.
@@ -44,7 +46,7 @@ impl Direct {
         environment::prepare(&mut process);
         let child = process.spawn()?;
         // `process` goes here, and with it our hold on the writing end, or the pipe would never end.
-        Ok(Self { pid: pid(&child)?, child, children, reaped: false })
+        Ok((Self { pid: pid(&child)?, child, children, reaped: false }, receiver))
     }
 
     /// Completes when the command has ended; can be dropped and called again.

@@ -4,15 +4,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as Pair;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::timeout;
@@ -23,10 +24,61 @@ use super::{GUARDIAN_NAME, direct, environment, leftovers};
 
 /// Longest wait for a guardian to take its order. Only a machine that stands still takes this long.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// Longest wait for the last word of a guardian. Longer than it tries to end those that don't want to.
-const LAST_WORD_LIMIT: Duration = Duration::from_secs(3);
+/// Longest wait for the last word of a guardian. Far longer than it keeps anybody waiting.
+const LAST_WORD_LIMIT: Duration = Duration::from_secs(10);
 
-/// Dropped, its guardian hears no more and ends all below it.
+/// Where guardians come from. One waits for the next command, since it takes longer to start than the command itself.
+pub(super) struct Guardians {
+    /// The program that is one when it is called so.
+    program: PathBuf,
+    spare: Mutex<Option<(Guarded, pipe::Receiver)>>,
+}
+
+impl Guardians {
+    pub(super) fn new(program: &Path) -> Self {
+        Self { program: program.to_owned(), spare: Mutex::default() }
+    }
+
+    /// Starts `program -c command` in a folder below a guardian, without input, output and errors in the pipe. That the
+    /// command could not be started is told at its end.
+    pub(super) async fn start(
+        &self,
+        program: &str,
+        command: &str,
+        folder: &Path,
+    ) -> Result<(Guarded, pipe::Receiver), StartError> {
+        let order = wire::line(&Request::Run {
+            program: program.to_owned(),
+            arguments: vec!["-c".to_owned(), command.to_owned()],
+            folder: folder.into(),
+        });
+        let mut taken = self.swap(None);
+        // It may have been ended by somebody else while it waited.
+        if let Some((spare, _)) = &mut taken
+            && spare.take(&order).await.is_err()
+        {
+            taken = None;
+        }
+        let taken = match taken {
+            Some(taken) => taken,
+            None => {
+                let mut fresh = Guarded::waiting(&self.program).map_err(StartError::Guardian)?;
+                fresh.0.take(&order).await.map_err(StartError::Guardian)?;
+                fresh
+            }
+        };
+        // Now there is time, while the command runs. If it can't be done, the next command has it done.
+        drop(self.swap(Guarded::waiting(&self.program).ok()));
+        Ok(taken)
+    }
+
+    fn swap(&self, spare: Option<(Guarded, pipe::Receiver)>) -> Option<(Guarded, pipe::Receiver)> {
+        // Nothing is half done in there if another panicked.
+        std::mem::replace(&mut *self.spare.lock().unwrap_or_else(PoisonError::into_inner), spare)
+    }
+}
+
+/// A guardian, and soon the command below it. Dropped, the guardian hears no more and ends all below it.
 pub(super) struct Guarded {
     /// Never waited for here: as long as its status isn't taken, the number of its session is its own.
     _guardian: Child,
@@ -39,45 +91,38 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Starts `program -c command` in a folder below the guardian that is at `guardian`, without input, output and errors
-    /// into `output`. That the command could not be started is told at its end.
-    pub(super) async fn start(
-        guardian: &Path,
-        program: &str,
-        command: &str,
-        folder: &Path,
-        output: OwnedFd,
-    ) -> Result<Self, StartError> {
-        let mut guarded = Self::guardian(guardian, folder, output).map_err(StartError::Guardian)?;
-        let order = Request::Run { program: program.to_owned(), arguments: vec!["-c".to_owned(), command.to_owned()] };
-        let told = timeout(START_LIMIT, guarded.requests.write_all(&wire::line(&order))).await;
-        told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(StartError::Guardian)?;
-        Ok(guarded)
-    }
-
-    /// A guardian without a command.
-    fn guardian(path: &Path, folder: &Path, output: OwnedFd) -> io::Result<Self> {
+    /// A guardian without a command, and its output to come.
+    fn waiting(path: &Path) -> io::Result<(Self, pipe::Receiver)> {
         // A handler, so that nobody below inherits a SIGCHLD that is ignored.
         drop(unix::signal(SignalKind::child())?);
         let (near, far) = Pair::pair()?;
         near.set_nonblocking(true)?;
         let (reports, requests) = UnixStream::from_std(near)?.into_split();
+        // One pipe for both, so that their order is kept.
+        let (sender, receiver) = pipe::pipe()?;
+        let output = sender.into_blocking_fd()?;
         let errors = output.try_clone()?;
         let mut process = Command::new(path);
         // The command isn't among its arguments: who looks for a process by them must not hit it.
-        process.arg0(GUARDIAN_NAME).current_dir(folder);
-        process.stdin(OwnedFd::from(far)).stdout(output).stderr(errors);
+        process.arg0(GUARDIAN_NAME).stdin(OwnedFd::from(far)).stdout(output).stderr(errors);
         environment::prepare(&mut process);
         let guardian = process.spawn()?;
         // `process` goes here, and with it our hold on the far ends.
-        Ok(Self {
+        let waiting = Self {
             session: direct::pid(&guardian)?,
             _guardian: guardian,
             reports: BufReader::new(reports).lines(),
             requests,
             exited: false,
             last_word: None,
-        })
+        };
+        Ok((waiting, receiver))
+    }
+
+    async fn take(&mut self, order: &[u8]) -> io::Result<()> {
+        self.nudge();
+        let told = timeout(START_LIMIT, self.requests.write_all(order)).await;
+        told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Completes when the command has ended, or nobody knows any more; can be dropped and called again.
@@ -140,8 +185,19 @@ impl Guarded {
     }
 
     fn ask(&mut self, request: &Request) {
-        // A command can stop its guardian, but not keep it stopped. One that has ended says so itself.
-        let _ = kill(self.session, Signal::SIGCONT);
+        self.nudge();
+        // One that has ended says so itself.
         let _ = self.requests.try_write(&wire::line(request));
+    }
+
+    /// Who stops a guardian doesn't keep it stopped.
+    fn nudge(&self) {
+        let _ = kill(self.session, Signal::SIGCONT);
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.nudge();
     }
 }

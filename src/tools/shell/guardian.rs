@@ -24,16 +24,19 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
+use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdout, setsid};
 
 use super::GUARDIAN_NAME;
 use super::processes::{self, Process};
 use super::wire::{self, Report, Request};
 
 /// From the polite signal to the other, when the program is gone.
-const TERM_GRACE: Duration = Duration::from_millis(500);
-/// How long is tried to end those that are left. Who is there after that may not be ended by this user.
+const TERM_GRACE: Duration = Duration::from_millis(300);
+/// How long the program is kept waiting until all are ended. Who is there after that may not be ended by this user, or has
+/// children faster than they can be ended.
 const END_LIMIT: Duration = Duration::from_secs(1);
+/// How long is tried when nobody waits for it.
+const HUNT_LIMIT: Duration = Duration::from_secs(30);
 /// How often is looked for those that came in between.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -52,6 +55,8 @@ fn guard() -> io::Result<()> {
     // A signal that is meant for the command must not end its guardian.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
     prctl::set_child_subreaper(true)?;
+    // Who was stopped hears of the program's end all the same. That a thread's end counts as one does no harm.
+    prctl::set_pdeathsig(Signal::SIGCONT)?;
     prctl::set_name(c"cmd-guardian")?;
     // Without a terminal, for all below.
     setsid()?;
@@ -59,9 +64,9 @@ fn guard() -> io::Result<()> {
     children.add(Signal::SIGCHLD);
     let children = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let mut program = Program::new()?;
-    let Some(Request::Run { program: name, arguments }) = program.wait()? else { return Ok(()) };
+    let Some(Request::Run { program: name, arguments, folder }) = program.wait()? else { return Ok(()) };
     let null = File::options().write(true).open("/dev/null")?;
-    let command = match start(&name, &arguments, &before) {
+    let command = match chdir(folder.as_os_str()).and_then(|()| start(&name, &arguments, &before)) {
         Ok(command) => command,
         Err(errno) => return program.tell(&Report::Failed { errno: errno as i32 }),
     };
@@ -171,7 +176,9 @@ impl Guardian {
                 Ok(Heard::Request(Request::Kill)) => self.signal(Signal::SIGKILL),
                 Ok(Heard::Request(Request::End)) => {
                     let (ended, refused) = self.end();
-                    return self.last_word(ended, refused);
+                    let told = self.last_word(ended, refused);
+                    self.hunt();
+                    return told;
                 }
                 Ok(Heard::Closed | Heard::Request(Request::Run { .. })) | Err(_) => {
                     self.give_up();
@@ -194,7 +201,15 @@ impl Guardian {
         while self.reap() && Instant::now() < until {
             self.wait_briefly();
         }
-        self.end();
+        self.hunt();
+    }
+
+    /// Ends all below, and doesn't give up soon.
+    fn hunt(&mut self) {
+        let until = Instant::now() + HUNT_LIMIT;
+        while self.reap() && Instant::now() < until {
+            self.end();
+        }
     }
 
     /// A signal for all below, and a nudge for those that are stopped and hear nothing else.
@@ -214,7 +229,7 @@ impl Guardian {
         }
     }
 
-    /// Ends all below; the names of those that it ended, and of those that may not be ended.
+    /// Ends all below; the names of those that it ended, and of those that could not be ended.
     fn end(&mut self) -> (Vec<String>, Vec<String>) {
         let until = Instant::now() + END_LIMIT;
         let mut found = BTreeMap::new();

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::super::Stop;
 use super::super::collector::Collector;
 use super::direct::Direct;
-use super::guarded::Guarded;
+use super::guarded::{Guarded, Guardians};
 
 /// From the polite signal to the other.
 const TERM_GRACE: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ pub(super) struct Ended {
     pub(super) status: Option<ExitStatus>,
     /// The names of those that were ended with it.
     pub(super) ended: Vec<String>,
-    /// The names of those that may not be ended by this user.
+    /// The names of those that could not be ended.
     pub(super) refused: Vec<String>,
     /// There was no command.
     pub(super) not_started: Option<StartError>,
@@ -71,19 +71,22 @@ pub(super) enum Pumped {
 
 impl Running {
     /// Starts `program -c command` in a folder, without input, output and errors in one pipe; below a guardian if there
-    /// is one.
+    /// are any.
     pub(super) async fn start(
-        guardian: Option<&Path>,
+        guardians: Option<&Guardians>,
         program: &str,
         command: &str,
         folder: &Path,
     ) -> Result<Self, StartError> {
-        // One pipe for both, so that their order is kept.
-        let (sender, pipe) = pipe::pipe().map_err(StartError::Command)?;
-        let output = sender.into_blocking_fd().map_err(StartError::Command)?;
-        let command = match guardian {
-            Some(guardian) => Held::Guarded(Guarded::start(guardian, program, command, folder, output).await?),
-            None => Held::Direct(Direct::start(program, command, folder, output).map_err(StartError::Command)?),
+        let (command, pipe) = match guardians {
+            Some(guardians) => {
+                let (command, pipe) = guardians.start(program, command, folder).await?;
+                (Held::Guarded(command), pipe)
+            }
+            None => {
+                let (command, pipe) = Direct::start(program, command, folder).map_err(StartError::Command)?;
+                (Held::Direct(command), pipe)
+            }
         };
         Ok(Self { command, pipe, buffer: vec![0; READ_BYTES], open: true, exited: false })
     }

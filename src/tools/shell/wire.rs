@@ -1,5 +1,6 @@
 //! What the program and the guardian of a command say to each other: one JSON value a line.
 
+use std::ffi::OsString;
 use std::io;
 
 use serde::de::DeserializeOwned;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
     /// The first, once.
-    Run { program: String, arguments: Vec<String> },
+    Run { program: String, arguments: Vec<String>, folder: OsString },
     /// TERM for the command and all below it.
     Terminate,
     /// KILL for them.
@@ -31,7 +32,7 @@ pub(super) enum Report {
         status: Option<i32>,
         /// The names of those that were ended with it.
         ended: Vec<String>,
-        /// The names of those that may not be ended.
+        /// The names of those that could not be ended.
         refused: Vec<String>,
     },
 }
