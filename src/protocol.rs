@@ -7,6 +7,7 @@ pub mod gate;
 pub mod letters;
 pub mod message;
 pub mod name;
+pub mod portion;
 pub mod proposal;
 pub mod request;
 pub mod returned;

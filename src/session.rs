@@ -3,6 +3,7 @@
 //! Agents are tasks that ask and report; the session decides who gets a turn, what is put in, who may be spawned, and when it
 //! is all over. It knows nothing of model servers' dialects, of how tools work, or of how events are shown.
 
+mod backlog;
 mod calls;
 mod commands;
 mod delivery;
