@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::folded::{Folded, folded};
 use super::message::{Mail, Message, MessageType, OutsideMail};
 use super::portion::Rest;
 use super::request::RequestType;
@@ -29,8 +30,9 @@ pub struct Showing<'a> {
 #[must_use]
 pub fn for_lead(showing: &Showing<'_>, state: &str) -> String {
     let mut text = "[Team events]\n".to_owned();
-    for mail in showing.mail {
+    for Folded { mail, times } in folded(showing.mail) {
         text.push_str(&block_for_lead(mail, showing.whole_at));
+        text.push_str(&repeated(times));
         text.push('\n');
     }
     if let Some(line) = showing.rest.line() {
@@ -49,6 +51,11 @@ fn block_for_lead(mail: &Mail, whole_at: &WholeAt<'_>) -> String {
     format!("{label}: {}", body(mail, whole_at))
 }
 
+/// How often it came, if more than once.
+fn repeated(times: usize) -> String {
+    if times > 1 { format!(" ×{times}") } else { String::new() }
+}
+
 /// About how many characters a message takes when it is shown.
 #[must_use]
 pub fn chars(mail: &Mail) -> usize {
@@ -58,14 +65,15 @@ pub fn chars(mail: &Mail) -> usize {
 /// A teammate's mail: a block a message, then what waits.
 #[must_use]
 pub fn for_teammate(showing: &Showing<'_>) -> String {
-    let whole_at = showing.whole_at;
-    let blocks = showing.mail.iter().map(|one| match one {
-        Mail::Inside(message) => {
-            let notice = notice_of(message).map(|notice| format!("\n{notice}")).unwrap_or_default();
-            format!("{} {}{notice}", teammate_label(message), body(one, whole_at))
-        }
-        Mail::Outside(outside) => format!("[Outside message from {}] {}", safe_from(outside), body(one, whole_at)),
-    });
+    let block = |Folded { mail, times }| {
+        let (label, notice) = match mail {
+            Mail::Inside(message) => (teammate_label(message), notice_of(message)),
+            Mail::Outside(outside) => (format!("[Outside message from {}]", safe_from(outside)), None),
+        };
+        let notice = notice.map(|notice| format!("\n{notice}")).unwrap_or_default();
+        format!("{label} {}{}{notice}", body(mail, showing.whole_at), repeated(times))
+    };
+    let blocks = folded(showing.mail).into_iter().map(block);
     blocks.chain(showing.rest.line()).collect::<Vec<_>>().join("\n\n")
 }
 

@@ -124,6 +124,42 @@ fn i7_only_what_is_meant_to_wake_does() {
     assert!(!Mail::Inside(mail).wakes());
 }
 
+#[test]
+fn notices_that_say_the_same_again_are_shown_as_one() {
+    let (auth, bob, lead) = (name("auth"), name("bob"), AgentName::lead());
+    let (idle, status, result) = (MessageType::IdleNotification, MessageType::StatusUpdate, MessageType::Result);
+    let said = [
+        (&auth, result, "first"),
+        (&auth, idle, "waiting_approval"),
+        (&bob, idle, "done"),
+        (&auth, status, "half way"),
+        (&auth, result, "second"),
+        (&auth, idle, "done"),
+        (&auth, status, "half way"),
+        (&bob, status, "half way"),
+        (&auth, status, "there"),
+        (&auth, idle, "done"),
+        (&auth, result, "second"),
+    ];
+    let inside = |(from, kind, text)| Mail::Inside(message(from, &lead, kind, text));
+    let text = shown::for_lead(&showing(&said.map(inside), &|_| None), "[Team state]");
+    let expected = "[Team events]\n[result] auth: first\n[idle_notification] bob: done\n[result] auth: second\n\
+        [status_update] auth: half way ×2\n[status_update] bob: half way\n[status_update] auth: there\n\
+        [idle_notification] auth: done ×3\n[result] auth: second\n[Team state]";
+    assert_eq!(text, expected);
+    let outside = |from: Option<&str>| {
+        let key = MailKey::Outside { claim: "c".to_owned(), offset: 0 };
+        let from = from.map(str::to_owned);
+        Mail::Outside(OutsideMail { key, from, kind: idle, content: "x".to_owned(), timestamp: None })
+    };
+    let mail = [inside((&auth, idle, "done")), outside(Some("auth")), outside(Some("auth")), outside(None)];
+    let text = shown::for_lead(&showing(&mail, &|_| None), "[Team state]");
+    assert!(
+        text.contains("] auth: done\n[idle_notification] auth (outside mail): x ×2\n[idle_notification] somebody"),
+        "{text}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
