@@ -68,6 +68,8 @@ pub struct Drain {
     pub set_aside: Vec<SetAside>,
     /// Something the user should know; said once, until it has changed.
     pub trouble: Option<String>,
+    /// Lines were left in files, for want of room.
+    pub more: bool,
 }
 
 /// A line that was put into quarantine.

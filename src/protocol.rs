@@ -3,10 +3,12 @@
 //! Knows nothing of files, clocks, tasks or terminals: ids and times come in as arguments, decisions go out as values.
 
 pub mod confirm;
+pub mod folded;
 pub mod gate;
 pub mod letters;
 pub mod message;
 pub mod name;
+pub mod portion;
 pub mod proposal;
 pub mod request;
 pub mod returned;

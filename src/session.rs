@@ -3,12 +3,14 @@
 //! Agents are tasks that ask and report; the session decides who gets a turn, what is put in, who may be spawned, and when it
 //! is all over. It knows nothing of model servers' dialects, of how tools work, or of how events are shown.
 
+mod backlog;
 mod calls;
 mod commands;
 mod delivery;
 mod desk;
 mod ending;
 mod finish;
+mod last_words;
 mod letters;
 mod members;
 mod prompts;

@@ -191,6 +191,11 @@ impl Claim {
         self.torn = if torn { self.torn.or_else(|| Some(Instant::now())) } else { None };
     }
 
+    /// Did the last look leave something unread for want of room?
+    pub(super) fn has_more(&self) -> bool {
+        self.more
+    }
+
     /// Is there something to read, or to tidy up? Looks at the length alone.
     pub(super) fn deserves_look(&self, patience: Patience) -> bool {
         match self.path.symlink_metadata() {

@@ -116,6 +116,7 @@ impl Mailbox {
                 trouble = Some(MailError::io(claim.path(), &error).to_string());
             }
         }
+        drain.more = claims.iter().any(Claim::has_more);
         self.claims = claims;
         trouble = self.put_aside(folder, &aside).err().map(|error| error.to_string()).or(trouble);
         self.tidy(patience);

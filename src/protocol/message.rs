@@ -9,6 +9,20 @@ use super::name::AgentName;
 /// Longest content that is accepted, in bytes.
 pub const CONTENT_BYTES_MAX: usize = 256 * 1024;
 
+/// Does a text fit into a message?
+///
+/// # Errors
+/// It is too long; the text says how long it may be and what to do.
+pub fn check_length(text: &str) -> Result<(), String> {
+    if text.len() <= CONTENT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "the text has {} bytes, and at most {CONTENT_BYTES_MAX} can be sent; write it to a file and send the path, or shorten it",
+        text.len()
+    ))
+}
+
 /// What a message is about. Closed: a word outside it makes an outside line a plain [`MessageType::Message`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
+use super::folded::{Folded, folded};
 use super::message::{Mail, Message, MessageType, OutsideMail};
+use super::portion::Rest;
 use super::request::RequestType;
 
 /// Texts up to this many characters are shown whole; longer ones by their beginning and a path.
@@ -14,33 +16,65 @@ pub const PLAN_REQUIRED: &str = "plan_required";
 /// Where the whole of a long text lies, if it could be put somewhere.
 pub type WholeAt<'a> = dyn Fn(&Mail) -> Option<String> + 'a;
 
-/// The lead's `[Team events]` message: a block an event, then the `[Team state]` block.
+/// Mail that is put before its reader at once, and what only files and clocks know of it.
+pub struct Showing<'a> {
+    /// Oldest first.
+    pub mail: &'a [Mail],
+    /// For texts that are too long to be shown whole.
+    pub whole_at: &'a WholeAt<'a>,
+    /// What waits behind it.
+    pub rest: Rest,
+}
+
+/// The lead's `[Team events]` message: a block an event, what waits, then the `[Team state]` block.
 #[must_use]
-pub fn for_lead(mail: &[Mail], whole_at: &WholeAt<'_>, state: &str) -> String {
+pub fn for_lead(showing: &Showing<'_>, state: &str) -> String {
     let mut text = "[Team events]\n".to_owned();
-    for one in mail {
-        let label = match one {
-            Mail::Inside(message) => format!("[{}] {}", lead_label(message), message.from),
-            Mail::Outside(outside) => format!("[{}] {} (outside mail)", outside.kind.word(), safe_from(outside)),
-        };
-        // Writing to a String can't fail.
-        let _ = writeln!(text, "{label}: {}", body(one, whole_at));
+    for Folded { mail, times } in folded(showing.mail) {
+        text.push_str(&block_for_lead(mail, showing.whole_at));
+        text.push_str(&repeated(times));
+        text.push('\n');
+    }
+    if let Some(line) = showing.rest.line() {
+        text.push_str(&line);
+        text.push('\n');
     }
     text.push_str(state);
     text
 }
 
-/// A teammate's mail: a block a message.
+fn block_for_lead(mail: &Mail, whole_at: &WholeAt<'_>) -> String {
+    let label = match mail {
+        Mail::Inside(message) => format!("[{}] {}", lead_label(message), message.from),
+        Mail::Outside(outside) => format!("[{}] {} (outside mail)", outside.kind.word(), safe_from(outside)),
+    };
+    format!("{label}: {}", body(mail, whole_at))
+}
+
+/// How often it came, if more than once.
+fn repeated(times: usize) -> String {
+    if times > 1 { format!(" ×{times}") } else { String::new() }
+}
+
+/// About how many characters a message takes when it is shown.
 #[must_use]
-pub fn for_teammate(mail: &[Mail], whole_at: &WholeAt<'_>) -> String {
-    let blocks = mail.iter().map(|one| match one {
-        Mail::Inside(message) => {
-            let notice = notice_of(message).map(|notice| format!("\n{notice}")).unwrap_or_default();
-            format!("{} {}{notice}", teammate_label(message), body(one, whole_at))
-        }
-        Mail::Outside(outside) => format!("[Outside message from {}] {}", safe_from(outside), body(one, whole_at)),
-    });
-    blocks.collect::<Vec<_>>().join("\n\n")
+pub fn chars(mail: &Mail) -> usize {
+    block_for_lead(mail, &|_| None).chars().count() + 1
+}
+
+/// A teammate's mail: a block a message, then what waits.
+#[must_use]
+pub fn for_teammate(showing: &Showing<'_>) -> String {
+    let block = |Folded { mail, times }| {
+        let (label, notice) = match mail {
+            Mail::Inside(message) => (teammate_label(message), notice_of(message)),
+            Mail::Outside(outside) => (format!("[Outside message from {}]", safe_from(outside)), None),
+        };
+        let notice = notice.map(|notice| format!("\n{notice}")).unwrap_or_default();
+        format!("{label} {}{}{notice}", body(mail, showing.whole_at), repeated(times))
+    };
+    let blocks = folded(showing.mail).into_iter().map(block);
+    blocks.chain(showing.rest.line()).collect::<Vec<_>>().join("\n\n")
 }
 
 fn lead_label(message: &Message) -> String {

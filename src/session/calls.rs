@@ -1,6 +1,7 @@
 //! The team tools: a parsed call in, its result out. The only place that knows which call does what.
 
 use crate::agent::{CallEnd, Caller};
+use crate::protocol::message::check_length;
 use crate::protocol::{AgentName, MessageType, Metadata, Request};
 use crate::tools::TeamCall;
 
@@ -11,6 +12,9 @@ impl Session {
     /// Carries out a team call. All but a spawn that needs the user's word are answered at once.
     pub(super) fn call(&mut self, call: TeamCall, caller: Caller) {
         let by = &caller.agent.clone();
+        if let Some(why) = call.texts().into_iter().find_map(|text| check_length(text).err()) {
+            return self.settle_call(caller, CallEnd::error(why));
+        }
         let end = match call {
             TeamCall::SpawnTeammate { name, role: _, prompt, require_plan, model: _ } => {
                 return self.spawn_call(&name, prompt, require_plan, caller);

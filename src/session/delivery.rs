@@ -7,7 +7,8 @@ use crate::agent::Intake;
 use crate::event::{Event, Level, Record, Status};
 use crate::killpoint;
 use crate::mail::{Drain, Watch};
-use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata, shown};
+use crate::protocol::shown::{self, Showing};
+use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata};
 use crate::seam;
 
 use super::Session;
@@ -83,14 +84,19 @@ impl Session {
             return;
         }
         self.drain(name);
-        if self.desk(name).is_some_and(super::Desk::has_waking_mail) {
+        if self.desk(name).is_some_and(super::Desk::deserves_turn) {
             self.begin_turn(name);
+        } else if self.desk(name).is_some_and(|desk| desk.more_in_files) {
+            self.hint.notify_one();
         }
     }
 
     /// Moves what lies in a mailbox to its reader's desk, and says what is wrong with the rest.
     fn drain(&mut self, name: &AgentName) {
-        let Drain { mail, set_aside, trouble } = self.post.drain(name);
+        if self.desk(name).is_some_and(super::Desk::has_backlog) {
+            return;
+        }
+        let Drain { mail, set_aside, trouble, more } = self.post.drain(name);
         for mail in &mail {
             if let Mail::Outside(outside) = mail {
                 self.emit(Event::MailFromOutside {
@@ -113,6 +119,7 @@ impl Session {
         }
         if let Some(desk) = self.desk_mut(name) {
             desk.inbox.extend(mail);
+            desk.more_in_files = more;
         }
     }
 
@@ -138,8 +145,8 @@ impl Session {
             return Intake::End;
         }
         self.drain(name);
+        let (mail, rest) = self.take_portion(name);
         let Some(desk) = self.desk_mut(name) else { return Intake::End };
-        let mail = std::mem::take(&mut desk.inbox);
         let keys: Vec<MailKey> = mail.iter().map(Mail::key).collect();
         desk.shown.extend(keys.iter().cloned());
         desk.turn_intakes += 1;
@@ -147,15 +154,15 @@ impl Session {
         let mut entries = Vec::new();
         if !mail.is_empty() {
             let out_dir = self.settings.out_dir.clone();
-            let whole = |mail: &Mail| keep_whole(&out_dir, mail);
+            let showing = Showing { mail: &mail, whole_at: &|mail| keep_whole(&out_dir, mail), rest };
             if name.is_lead() {
                 if first && self.lines.is_empty() {
                     self.emit(Event::Wake { events: mail.len() });
                 }
-                entries.push(shown::for_lead(&mail, &whole, &self.state_text()));
+                entries.push(shown::for_lead(&showing, &self.state_text()));
             } else {
-                self.request_put_in(name);
-                entries.push(shown::for_teammate(&mail, &whole));
+                self.request_put_in(name, &mail);
+                entries.push(shown::for_teammate(&showing));
             }
         }
         self.letters.given(&inside(&keys));

@@ -19,6 +19,8 @@ pub(super) struct Desk {
     pub(super) reins: Reins,
     /// Drained and not yet put into the history.
     pub(super) inbox: Vec<Mail>,
+    /// The last drain left lines in files, for want of room.
+    pub(super) more_in_files: bool,
     /// Put into the history by a call that was not yet accepted.
     pub(super) shown: Vec<MailKey>,
     /// Is a turn under way?
@@ -52,6 +54,7 @@ impl Desk {
             life: 0,
             reins: Reins::new(Gate::NotRequired),
             inbox: Vec::new(),
+            more_in_files: false,
             shown: Vec::new(),
             busy: false,
             turn_intakes: 0,
@@ -123,10 +126,5 @@ impl Desk {
         if let Some(task) = self.task.take() {
             task.abort();
         }
-    }
-
-    /// Does its inbox hold something that starts a turn?
-    pub(super) fn has_waking_mail(&self) -> bool {
-        self.inbox.iter().any(Mail::wakes)
     }
 }

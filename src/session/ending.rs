@@ -9,7 +9,7 @@ use crate::agent::{CallEnd, Halt};
 use crate::event::{Event, Status};
 use crate::protocol::request::Answer;
 use crate::protocol::roster::Work;
-use crate::protocol::{AgentName, Message, MessageType, Metadata, Request, RequestStatus, RequestType};
+use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata, Request, RequestStatus, RequestType};
 
 use super::{Session, now};
 
@@ -113,10 +113,11 @@ impl Session {
         ends
     }
 
-    /// The request goes into the history with the mail of this intake; the model may answer freely.
-    pub(super) fn request_put_in(&mut self, name: &AgentName) {
+    /// If the request goes into the history with this mail, the model may answer freely.
+    pub(super) fn request_put_in(&mut self, name: &AgentName, mail: &[Mail]) {
         let Some(teammate) = self.teammate_mut(name) else { return };
-        if let Some(ending) = &mut teammate.ending {
+        let put_in = |ending: &Ending| mail.iter().any(|mail| mail.key() == MailKey::Inside(ending.request));
+        if let Some(ending) = teammate.ending.as_mut().filter(|ending| put_in(ending)) {
             ending.put_in = true;
             ending.call_deadline = None;
             teammate.desk.reins.release();

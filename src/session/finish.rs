@@ -81,7 +81,9 @@ impl Session {
 
     /// Nobody works, and nothing that would make somebody work is on its way.
     fn is_quiet(&self) -> bool {
-        let waits = |name: &AgentName, desk: &super::Desk| desk.has_waking_mail() || self.post.waiting(name) > 0;
+        let waits = |name: &AgentName, desk: &super::Desk| {
+            desk.deserves_turn() || desk.more_in_files || self.post.waiting(name) > 0
+        };
         !self.anybody_busy()
             && self.lines.is_empty()
             && !waits(&self.lead.name, &self.lead)

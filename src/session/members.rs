@@ -304,6 +304,7 @@ impl Session {
                     teammate.last_work_failed = kind == MessageType::Error;
                 }
             }
+            let text = self.last_words(name, text);
             batch.push(self.compose(name, &lead, kind, text, Metadata::default()));
         }
         batch.push(self.compose(name, &lead, MessageType::IdleNotification, reason.word(), Metadata::default()));

@@ -305,6 +305,31 @@ impl LocalCall {
 }
 
 impl TeamCall {
+    /// What the call has others read.
+    #[must_use]
+    pub fn texts(&self) -> Vec<&str> {
+        match self {
+            Self::SendMessage { content: text, .. }
+            | Self::Broadcast { content: text, .. }
+            | Self::AssignTask { task: text, .. }
+            | Self::RequestPlan { task: text, .. }
+            | Self::ReportStatus { text }
+            | Self::SubmitPlan { plan: text } => vec![text],
+            Self::ReviewPlan { feedback: text, .. }
+            | Self::RequestShutdown { reason: text, .. }
+            | Self::ShutdownResponse { reason: text, .. }
+            | Self::SpawnTeammate { prompt: text, .. } => text.iter().map(String::as_str).collect(),
+            Self::ProposeTeam { members, reason } => {
+                let prompts = members.iter().map(|member| member.prompt.as_str());
+                prompts.chain([reason.as_str()]).collect()
+            }
+            Self::WithdrawMessage { .. }
+            | Self::ListTeammates {}
+            | Self::RequestStatus { .. }
+            | Self::ListRequests { .. } => Vec::new(),
+        }
+    }
+
     fn spec(&self) -> &'static Spec {
         match self {
             Self::SendMessage { .. } => &spec::SEND_MESSAGE,

@@ -149,8 +149,11 @@ fn i1_two_runs_with_different_state_folders_do_not_share_mailboxes() {
 
 #[test]
 fn i8_a_bad_mailbox_line_is_set_aside_and_the_rest_delivered() {
-    let bench = Bench::new(PLAIN)
-        .file(".mailboxes/lead.jsonl", "{\"from\":\"job\", oops\n\n[1]\n{\"from\":\"job\",\"content\":\"AFTER\"}\n");
+    let long = format!("{{\"content\":\"{}\"}}", "x".repeat(256 * 1024 + 1));
+    let bench = Bench::new(PLAIN).file(
+        ".mailboxes/lead.jsonl",
+        &format!("{{\"from\":\"job\", oops\n\n[1]\n{long}\n{{\"from\":\"job\",\"content\":\"AFTER\"}}\n"),
+    );
     let run = bench.run(&["-p", "hi"], "");
     assert_eq!(run.code, Some(0), "{run:?}");
     let request = bench
@@ -162,9 +165,9 @@ fn i8_a_bad_mailbox_line_is_set_aside_and_the_rest_delivered() {
         "the good line arrived: {:?}",
         bench.requests().iter().map(last_text).collect::<Vec<_>>()
     );
-    assert!(run.stderr.contains("2 lines of lead.jsonl set aside"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 lines of lead.jsonl set aside"), "{}", run.stderr);
     let kept = bench.read(".mailboxes/.quarantine/lead.jsonl").expect("the bad lines are kept");
-    assert!(kept.contains("oops") && kept.lines().count() == 2, "{kept}");
+    assert!(kept.contains("oops") && kept.lines().count() == 3 && kept.contains("put the text into a file"));
 }
 
 #[test]

@@ -87,3 +87,32 @@ fn a_message_that_lies_before_a_resting_reader_is_taken_back_too() {
     assert_eq!(user_texts(&alice[1])[1], "[Message from lead] KEPT\n\n[Task] SECOND");
     bench.assert_no_faults();
 }
+
+#[test]
+fn i8_what_is_too_long_to_be_sent_is_refused_with_advice_and_last_words_go_into_a_file() {
+    let long = "x".repeat(256 * 1024 + 1);
+    let most = "m".repeat(256 * 1024);
+    let more = rule(&format!(
+        "agent = \"alice\"\nn = 1\ncalls = [{{ tool = \"send_message\", arguments = {{ to = \"lead\", content = \"{long}\" }} }}, {{ tool = \"report_status\", arguments = {{ text = \"{long}\" }} }}, {{ tool = \"submit_plan\", arguments = {{ plan = \"{long}\" }} }}, {{ tool = \"send_message\", arguments = {{ to = \"lead\", content = \"{most}\" }} }}]"
+    )) + &rule(&format!("agent = \"alice\"\nn = 2\ntext = \"{long}END\""))
+        + &rule(&format!(
+            "agent = \"lead\"\nuser = \"more\"\nlacks_call = \"assign_task\"\ncalls = [{{ tool = \"assign_task\", arguments = {{ to = \"alice\", task = \"{long}\" }} }}, {{ tool = \"broadcast\", arguments = {{ content = \"{long}\" }} }}, {{ tool = \"request_plan\", arguments = {{ teammate = \"alice\", task = \"{long}\" }} }}, {{ tool = \"request_shutdown\", arguments = {{ teammate = \"alice\", reason = \"{long}\" }} }}]"
+        ));
+    let bench = Bench::new(&scenario(&[("alice", false)], &more));
+    bench.run(&[], "team\nyes\nmore\n");
+    let advice =
+        "error: the text has 262145 bytes, and at most 262144 can be sent; write it to a file and send the path";
+    let alice = results(&bench.requests_of("alice")[1]);
+    assert!(alice[..3].iter().all(|text| text.starts_with(advice)), "{:?}", &alice[..3]);
+    assert!(alice[3].starts_with("sent to lead"), "{}", alice[3]);
+    assert_eq!(bench.requests_of("alice").len(), 2, "nothing came of the rest");
+    let lead = bench.requests_of("lead").pop().expect("the lead was asked");
+    assert_eq!(results(&lead).iter().filter(|text| text.starts_with(advice)).count(), 4);
+    let texts = user_texts(&lead);
+    let result = texts.iter().find(|text| text.contains("[result] alice: xxx")).expect("the result");
+    let note = "  … (255148 more characters; the whole is in ";
+    let path = result.split_once(note).expect("a note").1.split_once(')').expect("its end").0;
+    assert!(path.contains("/out/result-alice-"), "{path}");
+    assert_eq!(std::fs::read_to_string(path).expect("the whole"), format!("{long}END"));
+    bench.assert_no_faults();
+}

@@ -1,6 +1,7 @@
 //! What becomes of mail: returned, referred to, shown in portions.
 
 use super::super::letters::LETTERS_MAX;
+use super::super::portion::{PORTION_CHARS_MAX, Rest, is_backlog, portion};
 use super::super::returned::{Returned, returned};
 use super::*;
 
@@ -103,11 +104,11 @@ fn an_agent_takes_back_its_own_talk_alone() {
 #[test]
 fn an_answer_says_what_it_answers_and_the_forms_stay_otherwise() {
     let mut mail = message(&name("auth"), &name("bob"), MessageType::Message, "8080");
-    let shown = |mail: &Message| shown::for_teammate(&[Mail::Inside(mail.clone())], &|_| None);
+    let shown = |mail: &Message| shown::for_teammate(&showing(&[Mail::Inside(mail.clone())], &|_| None));
     assert_eq!(shown(&mail), "[Message from auth] 8080");
     mail.metadata.reply_to = Some(Uuid::from_u128(0xab));
     assert_eq!(shown(&mail), "[Message from auth, in reply to 00000000-0000-0000-0000-0000000000ab] 8080");
-    let text = shown::for_lead(&[Mail::Inside(mail)], &|_| None, "[Team state]");
+    let text = shown::for_lead(&showing(&[Mail::Inside(mail)], &|_| None), "[Team state]");
     assert!(text.contains("\n[message reply_to=00000000-0000-0000-0000-0000000000ab] auth: 8080\n"), "{text}");
 }
 
@@ -121,4 +122,76 @@ fn i7_only_what_is_meant_to_wake_does() {
     mail.kind = MessageType::StatusUpdate;
     mail.metadata.wake = Some(true);
     assert!(!Mail::Inside(mail).wakes());
+}
+
+#[test]
+fn notices_that_say_the_same_again_are_shown_as_one() {
+    let (auth, bob, lead) = (name("auth"), name("bob"), AgentName::lead());
+    let (idle, status, result) = (MessageType::IdleNotification, MessageType::StatusUpdate, MessageType::Result);
+    let said = [
+        (&auth, result, "first"),
+        (&auth, idle, "waiting_approval"),
+        (&bob, idle, "done"),
+        (&auth, status, "half way"),
+        (&auth, result, "second"),
+        (&auth, idle, "done"),
+        (&auth, status, "half way"),
+        (&bob, status, "half way"),
+        (&auth, status, "there"),
+        (&auth, idle, "done"),
+        (&auth, result, "second"),
+    ];
+    let inside = |(from, kind, text)| Mail::Inside(message(from, &lead, kind, text));
+    let text = shown::for_lead(&showing(&said.map(inside), &|_| None), "[Team state]");
+    let expected = "[Team events]\n[result] auth: first\n[idle_notification] bob: done\n[result] auth: second\n\
+        [status_update] auth: half way ×2\n[status_update] bob: half way\n[status_update] auth: there\n\
+        [idle_notification] auth: done ×3\n[result] auth: second\n[Team state]";
+    assert_eq!(text, expected);
+    let outside = |from: Option<&str>| {
+        let key = MailKey::Outside { claim: "c".to_owned(), offset: 0 };
+        let from = from.map(str::to_owned);
+        Mail::Outside(OutsideMail { key, from, kind: idle, content: "x".to_owned(), timestamp: None })
+    };
+    let mail = [inside((&auth, idle, "done")), outside(Some("auth")), outside(Some("auth")), outside(None)];
+    let text = shown::for_lead(&showing(&mail, &|_| None), "[Team state]");
+    assert!(
+        text.contains("] auth: done\n[idle_notification] auth (outside mail): x ×2\n[idle_notification] somebody"),
+        "{text}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// However long the texts are: portions are the whole, in order, none too large to be shown, none empty.
+    #[test]
+    fn i1_a_backlog_comes_whole_in_portions_of_bounded_size(lengths in proptest::collection::vec(0_usize..12_000, 0..30)) {
+        let content = |length| "é\n".repeat(length / 2);
+        let mail: Vec<Mail> = lengths.iter().map(|length| outside(&content(*length))).collect();
+        let mut rest = mail.as_slice();
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(portion(rest));
+            prop_assert!(!now.is_empty() && is_backlog(rest) != later.is_empty());
+            let text = shown::for_lead(&showing(now, &|_| None), "");
+            let chars = text.trim_start_matches("[Team events]\n").chars().count();
+            prop_assert!(now.len() == 1 || chars <= PORTION_CHARS_MAX, "{chars}");
+            prop_assert!(later.is_empty() || chars + shown::chars(&later[0]) > PORTION_CHARS_MAX, "as much as fits");
+            rest = later;
+        }
+        prop_assert_eq!(portion(&[]), 0);
+    }
+}
+
+#[test]
+fn what_waits_is_said_at_the_end_of_the_mail() {
+    let line = |count, at_least| Rest { count, at_least }.line();
+    assert_eq!(line(0, false), None);
+    assert_eq!(line(1, false).unwrap(), "(1 more message waits for your next calls)");
+    assert_eq!(line(0, true).unwrap(), "(more messages wait for your next calls)");
+    assert_eq!(line(7, true).unwrap(), "(at least 7 more messages wait for your next calls)");
+    let mail = [outside("x")];
+    let showing = Showing { mail: &mail, whole_at: &|_| None, rest: Rest { count: 2, at_least: false } };
+    let said = "(2 more messages wait for your next calls)";
+    assert!(shown::for_lead(&showing, "[Team state]").ends_with(&format!(" x\n{said}\n[Team state]")));
+    assert!(shown::for_teammate(&showing).ends_with(&format!(" x\n\n{said}")));
 }
