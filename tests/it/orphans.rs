@@ -259,6 +259,17 @@ fn i12_a_guardian_shows_no_key_and_no_command() {
 }
 
 #[test]
+fn guarded_commands_run_side_by_side() {
+    let bench = Bench::new("[fallback]\n\"*\" = \"done\"\n");
+    let workshop = workshop(&bench);
+    let calls = (0..32)
+        .map(|number| workshop.run(call(format!("echo {number}; exit {number}")), Box::pin(std::future::pending())));
+    for (number, output) in block_on(futures_util::future::join_all(calls)).into_iter().enumerate() {
+        assert_eq!(output.text, format!("{number}\nexit code: {number}"));
+    }
+}
+
+#[test]
 fn a_guarded_command_runs_like_any_other() {
     let bench = Bench::new("[fallback]\n\"*\" = \"done\"\n");
     let workshop = workshop(&bench);

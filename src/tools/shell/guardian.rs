@@ -284,7 +284,7 @@ impl Guardian {
     }
 }
 
-/// Sends a signal to all below that were not found before. Was there anybody?
+/// Sends a signal to all below. Was anybody there who was not found before?
 fn find_and(signal: Signal, found: &mut BTreeMap<Pid, Process>) -> bool {
     let mut any = false;
     for process in processes::below(Pid::this()) {

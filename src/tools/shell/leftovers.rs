@@ -12,6 +12,9 @@ use nix::unistd::Pid;
 
 use super::processes::{self, Process};
 
+/// How often a session is looked at until nobody new is in it.
+const LOOKS_MAX: usize = 20;
+
 /// Ends all that is left in a group whose leader was just reaped, and names it.
 ///
 /// They are stopped first: that tells at once whether there is anybody, and nobody can get away while they are named.
@@ -33,13 +36,14 @@ pub(super) fn end_group(group: Pid) -> Vec<String> {
 
 /// Ends all of a session but its leader, and names it. The leader must not be reaped yet: until then the number is its own.
 pub(super) fn end_session(leader: Pid) -> Vec<String> {
-    let others =
-        || processes::all().filter(|p| p.is_alive && p.session == leader && p.pid != leader).collect::<Vec<_>>();
-    let (mut ended, mut stopped) = (Vec::new(), usize::MAX);
-    // Whoever is stopped has no more children: looked at again until nobody new is there.
-    while stopped != ended.len() {
-        stopped = ended.len();
-        ended = others();
+    let mut ended = Vec::new();
+    for _ in 0..LOOKS_MAX {
+        let known = ended.len();
+        ended = processes::all().filter(|p| p.is_alive && p.session == leader && p.pid != leader).collect();
+        // Whoever is stopped has no more children: looked at again until nobody new is there.
+        if ended.len() == known {
+            break;
+        }
         for process in &ended {
             let _ = kill(process.pid, Signal::SIGSTOP);
         }
