@@ -159,6 +159,7 @@ impl Agent {
             tokio::pin!(asking);
             loop {
                 tokio::select! {
+                    biased;
                     answer = &mut asking => break answer,
                     () = tokio::time::sleep(UNFINISHED_LINE_AFTER) => with_lines(&mut Lines::flush_waiting),
                 }

@@ -26,7 +26,7 @@ pub use writer::{JOURNAL_VERSION, Journal};
 /// The present time: RFC 3339, UTC, milliseconds (`2026-11-30T12:00:00.000Z`).
 #[must_use]
 pub fn timestamp() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
+    format!("{:.3}", crate::seam::now())
 }
 
 /// Where the journals of a session lie, below the folder of its workspace. `out/` in it is for long outputs.

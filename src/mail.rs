@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata};
+use crate::seam;
 
 use claim::Patience;
 use folder::Folder;
@@ -126,9 +127,9 @@ impl Post {
         content: String,
         metadata: Metadata,
     ) -> Message {
-        let id = id_after(self.last_id, Uuid::now_v7());
+        let id = id_after(self.last_id, seam::new_id());
         self.last_id = id;
-        let timestamp = format!("{:.3}", jiff::Timestamp::now());
+        let timestamp = format!("{:.3}", seam::now());
         Message { id, session: self.session, from: from.clone(), to: to.clone(), kind, content, metadata, timestamp }
     }
 
@@ -262,6 +263,9 @@ impl Post {
 impl Drop for Post {
     /// Nobody comes back to tidy up: what is done with goes now, if nobody writes to it.
     fn drop(&mut self) {
+        if seam::is_killed() {
+            return;
+        }
         let patience = Patience { rest: Duration::ZERO, ..self.patience };
         self.mailboxes.values_mut().for_each(|mailbox| mailbox.tidy(patience));
     }

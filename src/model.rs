@@ -16,6 +16,8 @@ mod words;
 #[cfg(test)]
 mod mock;
 #[cfg(test)]
+pub(crate) mod simulated;
+#[cfg(test)]
 mod tests;
 
 use std::time::Duration;

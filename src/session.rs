@@ -17,6 +17,8 @@ mod protocols;
 mod recall;
 mod resuming;
 mod returning;
+#[cfg(test)]
+mod sim;
 mod state_text;
 mod unit;
 mod user;
@@ -35,6 +37,7 @@ use crate::journal::{Events, Views};
 use crate::mail::{Post, Watch};
 use crate::model::Client;
 use crate::protocol::{AgentName, Confirmation, Letters, MailKey, RequestTable};
+use crate::seam;
 use crate::tools::Workshop;
 
 use desk::Desk;
@@ -220,6 +223,7 @@ impl Session {
             };
             session.handle(input);
             session.commit();
+            seam::step().await;
         }
     }
 

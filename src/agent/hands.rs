@@ -1,7 +1,8 @@
 //! The one place that runs tool calls: after the gate, in order, exactly one result a call, whatever happens.
 
 use std::sync::Arc;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use crate::event::{Event, Record};
 use crate::journal::Events;

@@ -1,6 +1,6 @@
 //! Cuts a streaming reply into whole lines, for a screen on which somebody is typing. Knows nothing of that screen.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 use crate::event::Event;
 use crate::journal::Events;

@@ -95,6 +95,7 @@ impl Reins {
         let halted = halt.wait_for(|halt| matches!(halt, Halt::EndCall(_) | Halt::EndTurn(_) | Halt::Suspend));
         // The senders live in `self`, so neither wait can fail.
         tokio::select! {
+            biased;
             _ = closed => "the plan gate was closed: a plan must be approved first",
             halt = halted => match halt.as_deref() {
                 Ok(Halt::EndCall(why) | Halt::EndTurn(why)) => why,

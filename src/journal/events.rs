@@ -42,7 +42,19 @@ impl Events {
 
     /// Sends every later item that can be shown to `items`, until its receiver is dropped.
     pub fn subscribe(&self, items: UnboundedSender<Item>) {
-        self.with_stream(|stream| stream.sinks.push(Box::new(move |item| items.send(item.clone()).is_ok())));
+        let show = move |item: &Item| matches!(item.event, Event::Record(_)) || items.send(item.clone()).is_ok();
+        self.with_stream(|stream| stream.sinks.push(Box::new(show)));
+    }
+
+    /// Has every later item seen, bookkeeping too, right when it happens.
+    #[cfg(test)]
+    pub(crate) fn observe(&self, see: impl Fn(&Item) + Send + 'static) {
+        self.with_stream(|stream| {
+            stream.sinks.push(Box::new(move |item| {
+                see(item);
+                true
+            }));
+        });
     }
 
     /// Writes every later item into `journal`; numbers go on after `last_seq`.
@@ -85,13 +97,15 @@ impl Events {
         })
     }
 
-    /// Records what belongs together: after a crash either all of it is there, or nothing.
+    /// Records what belongs together: after a crash either all of it is there, or nothing. What could not be written before is
+    /// tried again, also when there is nothing new.
     pub fn record(&self, unit: &[Item]) {
-        if !unit.is_empty() {
-            let record =
-                |stream: &mut Stream| stream.journal.as_mut().and_then(|journal| journal.write_unit(unit).err());
-            self.say(self.with_stream(record));
-        }
+        let record = |stream: &mut Stream| {
+            let journal = stream.journal.as_mut()?;
+            let nothing = unit.is_empty() && journal.is_whole();
+            if nothing { None } else { journal.write_unit(unit).err() }
+        };
+        self.say(self.with_stream(record));
     }
 
     /// Tells, once, that the journal can't be written.
@@ -116,9 +130,7 @@ impl Stream {
     }
 
     fn tell(&mut self, item: &Item) {
-        if !matches!(item.event, Event::Record(_)) {
-            self.sinks.retain(|sink| sink(item));
-        }
+        self.sinks.retain(|sink| sink(item));
     }
 }
 

@@ -160,6 +160,9 @@ fn a_journal_that_cannot_be_written_warns_once_and_catches_up_when_it_can() {
     }
     events.emit(line("two"));
     fs::remove_file(&folder).unwrap();
+    assert!(!events.all_recorded());
+    events.record(&[]);
+    assert!(events.all_recorded(), "it needs nothing new to catch up");
     events.emit(line("three"));
     events.close_journal();
     let notices = drain(&mut items).iter().filter(|item| matches!(item.event, Event::Notice { .. })).count();

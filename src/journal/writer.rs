@@ -18,6 +18,7 @@ use crate::event::{Event, Item};
 use crate::killpoint;
 use crate::private;
 use crate::protocol::AgentName;
+use crate::seam::{self, Disk};
 
 /// The version of a journal's form, in its first line.
 pub const JOURNAL_VERSION: u32 = 2;
@@ -202,7 +203,7 @@ impl AgentFile {
             drop((&*file).write_all(&self.pending[..self.pending.len() / 2]));
             killpoint::die("journal_torn");
         }
-        match (&*file).write_all(&self.pending) {
+        match seam::write_all(Disk::Journal, &*file, &self.pending) {
             Ok(()) => {
                 self.len += self.pending.len() as u64;
                 self.pending.clear();

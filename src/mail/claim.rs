@@ -8,12 +8,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::killpoint;
 use crate::protocol::{AgentName, MailKey};
+use crate::seam;
 
 use super::folder::{Identity, QUARANTINE, identity, open};
 use super::lease::{self, Writers};
@@ -279,7 +281,7 @@ impl Claim {
     /// Somebody emptied the file: what comes is another file to us, and gets keys of its own.
     fn begin_anew(&mut self) -> io::Result<()> {
         let reader = self.name.split('.').next().unwrap_or_default();
-        let name = format!("{reader}.{}", Uuid::now_v7());
+        let name = format!("{reader}.{}", seam::new_id());
         let path = self.path.with_file_name(format!("{name}.jsonl"));
         std::fs::rename(&self.path, &path)?;
         (self.name, self.path, self.offset, self.saved) = (name, path, 0, 0);

@@ -11,11 +11,10 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use uuid::Uuid;
-
 use crate::killpoint;
 use crate::private;
 use crate::protocol::AgentName;
+use crate::seam::{self, Disk};
 
 use super::claim::Claim;
 use super::lease::{self, Writers};
@@ -269,7 +268,9 @@ impl Folder {
         let folder = self.path.join(folder);
         private::create_own_folder(&folder).map_err(|error| MailError::io(&folder, &error))?;
         let path = folder.join(file);
-        append_to(&path).and_then(|mut file| file.write_all(lines)).map_err(|error| MailError::io(&path, &error))
+        append_to(&path)
+            .and_then(|file| seam::write_all(Disk::Mail, file, lines))
+            .map_err(|error| MailError::io(&path, &error))
     }
 
     /// Takes a mailbox' lock.
@@ -303,7 +304,7 @@ pub(super) fn file_name(name: &AgentName) -> String {
 
 /// A new file name below [`CLAIMED`].
 pub(super) fn claim_name(name: &AgentName) -> String {
-    format!("{name}.{}.jsonl", Uuid::now_v7())
+    format!("{name}.{}.jsonl", seam::new_id())
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
@@ -320,7 +321,7 @@ fn write_once(file: &mut File, lines: &[u8]) -> Result<(), (io::Error, Range<u64
         killpoint::die("append_torn");
     }
     let written = loop {
-        match file.write(lines) {
+        match seam::write(Disk::Mail, &mut *file, lines) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => break other,
         }
@@ -330,7 +331,8 @@ fn write_once(file: &mut File, lines: &[u8]) -> Result<(), (io::Error, Range<u64
         Ok(count) => {
             let end = file.stream_position().map_err(|error| (error, 0..0))?;
             // A line end seals the piece, or tells by its own failure what kept the rest from being written.
-            let cause = file.write(b"\n").err().unwrap_or_else(|| io::ErrorKind::StorageFull.into());
+            let cause =
+                seam::write(Disk::Mail, &mut *file, b"\n").err().unwrap_or_else(|| io::ErrorKind::StorageFull.into());
             let sealed = file.stream_position().is_ok_and(|now| now == end + 1);
             Err((cause, end - count as u64..end + u64::from(sealed)))
         }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use crate::protocol::{Mail, MailKey, Message};
+use crate::seam::{self, Defect};
 
 /// A message that was issued and not yet acknowledged.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Held {
     /// Gives the reader what it was not given yet.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Mail> {
         self.outstanding.iter_mut().filter(|one| !one.drained).map(|one| {
-            one.drained = true;
+            one.drained = !seam::broken(Defect::DeliverTwice);
             Mail::Inside(one.message.clone())
         })
     }

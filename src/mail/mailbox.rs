@@ -288,7 +288,7 @@ impl Mailbox {
 
     fn set_aside(&self, bytes: &[u8], reason: String, drain: &mut Drain, aside: &mut Aside) -> Taken {
         let mailbox = file_name(&self.name);
-        let at = format!("{:.3}", jiff::Timestamp::now());
+        let at = format!("{:.3}", crate::seam::now());
         let kept = json!({"reason": reason, "line": String::from_utf8_lossy(bytes), "at": at});
         let file = aside.kept.entry((QUARANTINE, mailbox.clone())).or_default();
         file.extend_from_slice(kept.to_string().as_bytes());

@@ -54,6 +54,11 @@ impl Watch {
         let mailboxes = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let folders = Folders { claimed: mailboxes.join(CLAIMED), mailboxes };
         let stale = Arc::new(AtomicBool::new(false));
+        #[cfg(test)]
+        if let Some(stand_in) = crate::seam::stand_in() {
+            let watched = stand_in.watch(hint).then(|| folders.identities()).flatten();
+            return (Self { watcher: None, folders, watched, stale }, None);
+        }
         let handler = {
             let (folders, stale) = (folders.clone(), Arc::clone(&stale));
             move |event: notify::Result<notify::Event>| match folders.meaning(&event) {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
+use crate::seam;
 
 /// A server's own wish is followed up to this many times the longest wait of our own.
 const WISH_FACTOR: u32 = 2;
@@ -45,8 +45,7 @@ impl Backoff {
 
 /// From 0 up to 1.
 fn random() -> f64 {
-    let bits = u32::try_from(Uuid::new_v4().as_u128() & 0xFFFF_FFFF).unwrap_or(0);
-    f64::from(bits) / (f64::from(u32::MAX) + 1.0)
+    f64::from(seam::random_bits()) / (f64::from(u32::MAX) + 1.0)
 }
 
 /// What the headers of a refusal wish, in the order of their exactness: `retry-after-ms`, `retry-after` (seconds or a date),

@@ -64,16 +64,19 @@ pub struct ClientSettings {
 
 /// A server to ask. Cheap to clone; all clones share connections and what was learnt about the server.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(pub(super) Arc<Inner>);
 
-struct Inner {
-    settings: ClientSettings,
+pub(super) struct Inner {
+    pub(super) settings: ClientSettings,
     endpoint: Endpoint,
     connection: Connection,
     /// The server refused `stream_options`.
     no_stream_options: AtomicBool,
     /// The server refused the thinking that it had sent itself.
     no_reasoning: AtomicBool,
+    /// Answers in the server's place.
+    #[cfg(test)]
+    pub(super) simulated: Option<Arc<dyn super::simulated::SimulatedModel>>,
 }
 
 impl fmt::Debug for Client {
@@ -97,6 +100,8 @@ impl Client {
             connection,
             no_stream_options: AtomicBool::new(false),
             no_reasoning: AtomicBool::new(false),
+            #[cfg(test)]
+            simulated: None,
         })))
     }
 
@@ -192,7 +197,7 @@ fn tried(text: &str, times: u32) -> String {
 }
 
 /// What whoever asked has been told.
-struct Show<'p> {
+pub(super) struct Show<'p> {
     progress: &'p mut (dyn FnMut(Progress<'_>) + Send),
     accepted: bool,
     /// The text of the present try.
@@ -202,14 +207,14 @@ struct Show<'p> {
 }
 
 impl Show<'_> {
-    fn accepted(&mut self) {
+    pub(super) fn accepted(&mut self) {
         if !self.accepted {
             self.accepted = true;
             (self.progress)(Progress::Accepted);
         }
     }
 
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.dirty = true;
         self.text.push_str(text);
         (self.progress)(Progress::Text(text));

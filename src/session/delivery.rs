@@ -8,6 +8,7 @@ use crate::event::{Event, Level, Record, Status};
 use crate::killpoint;
 use crate::mail::{Drain, Watch};
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata, shown};
+use crate::seam;
 
 use super::Session;
 use super::letters::inside;
@@ -186,7 +187,7 @@ impl Session {
 fn keep_whole(out_dir: &Path, mail: &Mail) -> Option<String> {
     let name = match mail {
         Mail::Inside(message) => format!("mail-{}.txt", message.id),
-        Mail::Outside(_) => format!("mail-{}.txt", uuid::Uuid::now_v7()),
+        Mail::Outside(_) => format!("mail-{}.txt", seam::new_id()),
     };
     let path = out_dir.join(name);
     let written = std::fs::create_dir_all(out_dir).and_then(|()| std::fs::write(&path, mail.content()));

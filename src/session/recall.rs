@@ -226,6 +226,7 @@ impl RecalledAgent {
     }
 
     fn going_on(&mut self) -> GoingOn {
+        self.answer_after_yield();
         let open = self.history.as_ref().is_some_and(|history| !history.open_calls().is_empty());
         match (self.in_turn, self.said.take()) {
             (false, _) => GoingOn::Afresh,
@@ -248,6 +249,7 @@ impl RecalledAgent {
     }
 
     fn turn_ended(&mut self) {
+        self.answer_after_yield();
         self.in_turn = false;
         self.said = None;
         self.yielded = false;
@@ -291,12 +293,79 @@ impl RecalledAgent {
     fn result(&mut self, call_id: &str, text: &str) {
         let ends_turn = matches!(self.known.remove(call_id), Some(Before::Settled(end)) if end.ends_turn);
         self.history().push_result(call_id, text);
-        if ends_turn {
-            self.yielded = true;
-            // Nothing after it was run, whether or not that was still recorded.
+        self.yielded |= ends_turn;
+    }
+
+    /// Nothing after a call that ended the turn was run, whether or not that was still recorded.
+    fn answer_after_yield(&mut self) {
+        if self.yielded {
             for id in self.history().open_calls() {
                 self.history().push_result(&id, &not_run(TURN_ENDED));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(events: Vec<Event>) -> Recalled {
+        let items = (1..).zip(events).map(|(seq, event)| Item { seq, time: String::new(), event });
+        Recalled::of(Past { items: items.collect(), damage: Vec::new() })
+    }
+
+    #[test]
+    fn i5_a_call_that_was_skipped_keeps_its_own_words_after_one_that_ended_the_turn() {
+        let agent = AgentName::lead();
+        let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "x", "arguments": "{}"}});
+        let (yes, beside) = ("shown".to_owned(), "not run: it stands alone".to_owned());
+        let begun = |system: &str| Record::AgentStarted {
+            agent: agent.clone(),
+            model: String::new(),
+            system: system.to_owned(),
+            member: None,
+        };
+        let skipped =
+            |id: &str| Record::CallSkipped { agent: agent.clone(), call_id: id.to_owned(), result: beside.clone() };
+        let mut events = vec![
+            Event::Record(begun("be good")),
+            Event::TurnStarted { agent: agent.clone() },
+            Event::Replied {
+                agent: agent.clone(),
+                call: 1,
+                message: json!({"role": "assistant", "content": null, "tool_calls": [call("a"), call("b"), call("c")]}),
+                usage: None,
+            },
+            Event::Record(Record::CallSettled {
+                agent: agent.clone(),
+                call_id: "a".to_owned(),
+                ok: true,
+                result: yes.clone(),
+                ends_turn: true,
+            }),
+            Event::ToolEnded {
+                agent: agent.clone(),
+                call_id: "a".to_owned(),
+                tool: "x".to_owned(),
+                ok: true,
+                millis: 0,
+                result: yes.clone(),
+            },
+            Event::Record(skipped("b")),
+        ];
+        let results = |mut recalled: Recalled| {
+            let remains = recalled.lead.remains().unwrap();
+            let results = remains.history.messages()[2..].iter().map(|message| message["content"].clone());
+            (results.collect::<Vec<_>>(), remains.going_on)
+        };
+        let never = not_run(TURN_ENDED);
+        // The program ended before it could say that the third was skipped, too.
+        assert_eq!(results(told(events.clone())), (vec![json!(yes), json!(beside), json!(never)], GoingOn::Yielded));
+        events.push(Event::Record(skipped("c")));
+        events.push(Event::TurnEnded { agent, end: TurnEnd::Yielded });
+        assert_eq!(results(told(events)), (vec![json!(yes), json!(beside), json!(beside)], GoingOn::Afresh));
     }
 }

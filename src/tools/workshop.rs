@@ -11,6 +11,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::timeout;
 
+use crate::seam;
+
 use super::paths::Workspace;
 use super::shell::Shell;
 use super::{Intent, LocalCall, Output, Stop, files, search, text};
@@ -89,7 +91,7 @@ impl Workshop {
             LocalCall::Bash(_) | LocalCall::ReadFile(_) | LocalCall::Glob(_) | LocalCall::Grep(_) => return false,
         };
         let files = Arc::clone(&self.files);
-        let now = tokio::task::spawn_blocking(move || files::digest_now(&files.workspace, &path)).await;
+        let now = seam::beside(move || files::digest_now(&files.workspace, &path)).await;
         now.ok().flatten().is_some_and(|now| now == digest)
     }
 
@@ -101,7 +103,7 @@ impl Workshop {
     ) -> Output {
         let off = OffWhenDropped::default();
         let (files, told) = (Arc::clone(&self.files), Arc::clone(&off.0));
-        let working = tokio::task::spawn_blocking(move || work(&files, &told));
+        let working = seam::beside(move || work(&files, &told));
         tokio::select! {
             biased;
             done = working => finished(done, "it was stopped"),
@@ -113,7 +115,7 @@ impl Workshop {
     async fn write(&self, stop: Stop<'_>, work: impl FnOnce(&Files) -> Output + Send + 'static) -> Output {
         let off = OffWhenDropped::default();
         let (files, told) = (Arc::clone(&self.files), Arc::clone(&off.0));
-        let mut working = tokio::task::spawn_blocking(move || {
+        let mut working = seam::beside(move || {
             // Nothing is half done if another's write panicked: files are replaced as a whole.
             let _alone = files.writing.lock().unwrap_or_else(PoisonError::into_inner);
             (!told.load(Ordering::Relaxed)).then(|| work(&files))

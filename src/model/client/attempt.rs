@@ -41,6 +41,10 @@ impl Client {
         omit: Omit,
         show: &mut Show<'_>,
     ) -> Result<Reply, Fault> {
+        #[cfg(test)]
+        if let Some(model) = &self.0.simulated {
+            return self.play(model.answer(ask, resend), ask, show).await;
+        }
         let ready = self.0.connection.ready().map_err(Fault::Setup)?;
         let settings = &self.0.settings;
         let limits = Limits { first_byte: settings.first_byte_timeout, idle: settings.idle_timeout };

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 
@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::super::paths::{Missing, PASSAGE, Place, Workspace};
 use super::super::{Intent, Output, WriteFileArgs};
 use super::{Stamp, digest, not_regular, words};
+use crate::seam::{self, Disk};
 
 /// What a new file may be used for, before the process' own mask.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -57,7 +58,7 @@ pub(super) fn replace(place: &Place, content: &[u8], since: Option<Stamp>) -> Re
     let folder = place.parent(Missing::IsMade).map_err(failed)?;
     let before = before(&folder, place.file_name())?;
     let mut beside = Beside::create(&folder, before.as_ref()).map_err(failed)?;
-    beside.file.write_all(content).map_err(failed)?;
+    seam::write_all(Disk::Work, &beside.file, content).map_err(failed)?;
     if let Some(before) = &before {
         keep(&beside.file, before).map_err(failed)?;
     }

@@ -1,0 +1,238 @@
+//! One run of a seed: the lives of a session, each but the last cut off or left in the middle.
+
+use std::future::{Future, poll_fn};
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use crate::event::{EVENT_VERSION, Event};
+use crate::journal::{Events, Journal, Mask, Views, read_session};
+use crate::mail::Post;
+use crate::model::{Client, ClientSettings};
+use crate::seam::{self, Defect};
+use crate::session::{Means, Recalled, Session, Settings, Source, UserInput};
+use crate::tools::Workshop;
+
+use super::faults::{Counts, Fault};
+use super::log::{Entry, Seen};
+use super::models::Cast;
+use super::stage::Stage;
+use super::system::System;
+use super::{outside, user};
+
+/// The session's id.
+const SESSION: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
+/// When nothing has happened for so long, nothing will: all waits of a call are shorter.
+const SILENCE: Duration = Duration::from_secs(15 * 60);
+/// Nothing may hang for longer.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a run left.
+pub(super) struct Run {
+    pub(super) log: Vec<Entry>,
+    pub(super) counts: Counts,
+}
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Killed,
+    Left,
+    Over,
+}
+
+/// Runs a seed from its beginning to its end.
+pub(super) fn run(seed: u64, defect: Option<Defect>) -> Run {
+    let stage = Arc::new(Stage::new(seed, defect));
+    let _taken = seam::put_in(Rc::new(System(Arc::clone(&stage))));
+    let shm = Path::new("/dev/shm");
+    let folder = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() };
+    let folder = folder.unwrap();
+    let lives = 1 + stage.chance.below(3);
+    stage.scene().actions_left = 30 + stage.chance.below(60);
+    for life in 1..=lives {
+        let lines = 4 + stage.chance.below(10);
+        {
+            let mut scene = stage.scene();
+            scene.life += 1;
+            (scene.lines_left, scene.killed, scene.kill_at_step, scene.hint) = (lines, false, None, None);
+            scene.screen.busy.clear();
+            scene.screen.question = false;
+        }
+        live(&stage, folder.path(), life == lives);
+    }
+    let counts = stage.scene().counts.clone();
+    Run { log: stage.take_log(), counts }
+}
+
+fn live(stage: &Arc<Stage>, folder: &Path, last: bool) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        stage.scene().begun = Some(Instant::now());
+        let (to_session, user) = mpsc::unbounded_channel();
+        let (settings, means, past) = prepare(stage, folder, user);
+        tokio::spawn(user::types(Arc::clone(stage), to_session.clone()));
+        tokio::spawn(outside::writes(Arc::clone(stage), folder.join("work/.mailboxes")));
+        tokio::spawn(outside::weather(Arc::clone(stage)));
+        let session = Session::run(settings, means, past);
+        let ending = lived(stage, session, director(stage, &to_session, last)).await;
+        if ending == Ending::Killed {
+            stage.scene().killed = true;
+            stage.saw(Seen::Killed);
+        }
+        // Outside the runtime there is no virtual time.
+        let now = stage.elapsed();
+        let mut scene = stage.scene();
+        scene.unrecorded = scene.events.as_ref().is_some_and(|events| !events.all_recorded());
+        (scene.before, scene.begun, scene.events) = (now, None, None);
+    });
+}
+
+/// Runs the session beside its director, until it ends or the plug is pulled.
+async fn lived(stage: &Stage, session: impl Future<Output = u8>, director: impl Future<Output = Ending>) -> Ending {
+    let (mut session, mut director) = (pin!(session), pin!(director));
+    poll_fn(|context| {
+        if let Poll::Ready(ending) = director.as_mut().poll(context) {
+            return Poll::Ready(ending);
+        }
+        let over = session.as_mut().poll(context);
+        if stage.scene().killed {
+            return Poll::Ready(Ending::Killed);
+        }
+        over.map(|code| {
+            stage.saw(Seen::Over { code });
+            Ending::Over
+        })
+    })
+    .await
+}
+
+/// Decides when it is over, and how.
+async fn director(stage: &Arc<Stage>, to_session: &UnboundedSender<UserInput>, last: bool) -> Ending {
+    if !last {
+        return interrupts(stage, to_session).await;
+    }
+    let quiet = async {
+        loop {
+            sleep(Duration::from_secs(60)).await;
+            let scene = stage.scene();
+            let done = scene.lines_left == 0 && !scene.screen.question;
+            let at = scene.screen.at;
+            drop(scene);
+            if done {
+                stage.scene().actions_left = 0;
+                outside::clears_up(stage);
+            }
+            if done && stage.elapsed().saturating_sub(at) >= SILENCE {
+                return;
+            }
+        }
+    };
+    if timeout(DAY, quiet).await.is_ok() {
+        stage.saw(Seen::Quiet);
+    }
+    user::say(stage, to_session, "/quit".to_owned());
+    sleep(DAY).await;
+    Ending::Left
+}
+
+/// Pulls the plug, or leaves, at some moment.
+async fn interrupts(stage: &Arc<Stage>, to_session: &UnboundedSender<UserInput>) -> Ending {
+    match stage.chance.below(5) {
+        0 | 1 => {
+            let step = stage.scene().steps + 5 + stage.chance.below(250) as u64;
+            stage.scene().kill_at_step = Some(step);
+            sleep(DAY).await;
+            Ending::Left
+        }
+        2 | 3 => {
+            sleep(stage.chance.millis(1_000, 400_000)).await;
+            stage.fault(Fault::KilledAtTime);
+            Ending::Killed
+        }
+        _ => {
+            sleep(stage.chance.millis(1_000, 400_000)).await;
+            stage.fault(Fault::Left);
+            user::say(stage, to_session, "/quit".to_owned());
+            sleep(DAY).await;
+            Ending::Left
+        }
+    }
+}
+
+fn prepare(
+    stage: &Arc<Stage>,
+    folder: &Path,
+    user: mpsc::UnboundedReceiver<UserInput>,
+) -> (Settings, Means, Option<Recalled>) {
+    let (workspace, journal) = (folder.join("work"), folder.join("session"));
+    std::fs::create_dir_all(&workspace).unwrap();
+    let past = (stage.scene().life > 1).then(|| Recalled::of(read_session(&journal, SESSION).unwrap()));
+    let lost = stage.scene().unrecorded;
+    if lost {
+        stage.fault(Fault::Unrecorded);
+    }
+    stage.saw(Seen::Begun { lost });
+    let events = Events::new(Mask::new(None));
+    let seeing = Arc::clone(stage);
+    events.observe(move |item| seeing.saw_item(item));
+    let out_dir = journal.join("out");
+    events.journal_to(Journal::new(journal, SESSION).unwrap(), past.as_ref().map_or(0, Recalled::last_seq));
+    stage.scene().events = Some(events.clone());
+    if past.is_none() {
+        events.emit(Event::SessionStarted {
+            version: EVENT_VERSION,
+            session: SESSION,
+            workspace: workspace.display().to_string(),
+            model: "m".to_owned(),
+            server: "simulated".to_owned(),
+        });
+    }
+    let means = Means {
+        client: Client::simulated(client_settings(), Arc::new(Cast(Arc::clone(stage)))),
+        post: Post::new(&workspace, SESSION),
+        workshop: Arc::new(Workshop::new(&workspace, out_dir.clone(), Duration::from_secs(120)).unwrap()),
+        events,
+        views: Views::new(&workspace),
+        user,
+        next_line: Box::new(|| {}),
+    };
+    (settings(workspace, out_dir), means, past)
+}
+
+fn settings(workspace: std::path::PathBuf, out_dir: std::path::PathBuf) -> Settings {
+    Settings {
+        id: SESSION,
+        workspace,
+        out_dir,
+        journals: None,
+        model: "m".to_owned(),
+        teammate_model: "m".to_owned(),
+        teammates_max: 8,
+        turn_calls_max: 50,
+        yes: false,
+        source: Source::Terminal,
+        surroundings: String::new(),
+    }
+}
+
+fn client_settings() -> ClientSettings {
+    ClientSettings {
+        base_url: "http://simulated/v1".to_owned(),
+        api_key: None,
+        session: SESSION,
+        retries_max: 3,
+        retry_base: Duration::from_millis(500),
+        retry_wait_max: Duration::from_secs(60),
+        connect_timeout: Duration::from_secs(10),
+        first_byte_timeout: Duration::from_secs(300),
+        idle_timeout: Duration::from_secs(120),
+    }
+}
