@@ -279,10 +279,12 @@ impl RecalledAgent {
         }
     }
 
+    /// A call that is begun again may have been done the first time: what its file was to hold stays known.
     fn started(&mut self, call_id: String, after: Option<String>) {
-        let known = self.known.entry(call_id).or_default();
-        if !matches!(known, Before::Settled(_)) {
-            *known = Before::Started { after };
+        match self.known.entry(call_id).or_default() {
+            Before::Settled(_) => {}
+            Before::Started { after: known } => *known = after.or(known.take()),
+            before @ (Before::Fresh | Before::Unstarted) => *before = Before::Started { after },
         }
     }
 

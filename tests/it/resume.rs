@@ -97,18 +97,31 @@ fn a_killed_command_is_not_run_again_and_its_result_says_so() {
 
 #[test]
 fn a_file_is_changed_once_wherever_the_program_was_killed() {
-    for point in ["tool_started:1", "write_intended:1", "tool_done:1", "journal_after:7", "journal_torn:6"] {
+    for points in [
+        &["tool_started:1"][..],
+        &["write_intended:1"],
+        &["tool_done:1"],
+        &["journal_after:7"],
+        &["journal_torn:6"],
+        // The run that comes to look whether it was done is killed, too.
+        &["tool_done:1", "tool_started:1"],
+        &["tool_done:1", "tool_done:1", "tool_started:1"],
+        &["write_intended:1", "tool_started:1", "tool_done:1"],
+    ] {
         let bench = Bench::new(&one_call(
             r#"{ tool = "edit_file", arguments = { path = "a.txt", old_text = "a", new_text = "ab" } }"#,
         ))
         .file("a.txt", "a\n");
-        run_until_killed(&bench, point, &["-p", "edit"], "");
+        run_until_killed(&bench, points[0], &["-p", "edit"], "");
+        for point in &points[1..] {
+            run_until_killed(&bench, point, &["-c", "--yes"], "");
+        }
         let run = bench.run(&["-c", "--yes"], "");
-        assert_eq!(run.code, Some(0), "{point}: {run:?}");
-        assert_eq!(bench.read("a.txt").as_deref(), Some("ab\n"), "{point}");
+        assert_eq!(run.code, Some(0), "{points:?}: {run:?}");
+        assert_eq!(bench.read("a.txt").as_deref(), Some("ab\n"), "{points:?}");
         let results = results(&bench.requests().pop().expect("a request"));
-        assert_eq!(results.len(), 1, "{point}: {results:?}");
-        assert!(!results[0].starts_with("error"), "{point}: {results:?}");
+        assert_eq!(results.len(), 1, "{points:?}: {results:?}");
+        assert!(!results[0].starts_with("error"), "{points:?}: {results:?}");
         bench.assert_no_faults();
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::play::{OUTSIDER, Play, Stream};
+use super::play::{ALL, OUTSIDER, Play, Stream};
 
 /// Each agent's history: the messages of its last request.
 pub(super) type Histories = BTreeMap<String, Vec<Value>>;
@@ -12,21 +12,21 @@ pub(super) type Histories = BTreeMap<String, Vec<Value>>;
 /// Everything that is wrong with what was read.
 pub(super) fn faults(play: Play, histories: &Histories) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut read: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
+    let mut read: BTreeMap<[&str; 3], Vec<u32>> = BTreeMap::new();
     for (reader, history) in histories {
         for line in lines(history) {
-            let Some(numbered) = Numbered::parse(line) else { continue };
-            if numbered.to != reader || numbered.envelope != envelope(numbered.from, reader) {
+            let Some(Numbered { envelope, from, to, number }) = Numbered::parse(line) else { continue };
+            if envelope != envelope_of(from, to, reader) {
                 faults.push(format!("{reader} has read {line:?}"));
             }
-            read.entry((numbered.from.to_owned(), numbered.to.to_owned())).or_default().push(numbered.number);
+            read.entry([from, to, reader]).or_default().push(number);
         }
     }
     for stream in play.streams() {
-        let numbers = read.remove(&(stream.from.to_owned(), stream.to.to_owned())).unwrap_or_default();
+        let numbers = read.remove(&[stream.from, stream.to, stream.reader]).unwrap_or_default();
         faults.extend(fault_of(&stream, &numbers));
     }
-    faults.extend(read.keys().map(|(from, to)| format!("nobody was to write from {from} to {to}")));
+    faults.extend(read.keys().map(|[from, to, reader]| format!("{reader} was to read nothing from {from} to {to}")));
     for (reader, begins, ends, times) in Play::once() {
         let history = histories.get(reader).map(Vec::as_slice).unwrap_or_default();
         let found = lines(history).filter(|line| line.starts_with(&begins) && line.ends_with(&ends)).count();
@@ -72,12 +72,13 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// How a message from `from` begins in its reader's history.
-fn envelope(from: &str, reader: &str) -> String {
+/// How a message begins in its reader's history.
+fn envelope_of(from: &str, to: &str, reader: &str) -> String {
     match (reader, from == OUTSIDER) {
         ("lead", true) => format!("[message] {from} (outside mail):"),
         ("lead", false) => format!("[message] {from}:"),
         (_, true) => format!("[Outside message from {from}]"),
+        (_, false) if to == ALL => format!("[Broadcast from {from}]"),
         (_, false) => format!("[Message from {from}]"),
     }
 }
@@ -91,8 +92,9 @@ fn fault_of(stream: &Stream, numbers: &[u32]) -> Option<String> {
     let fine = missing.is_empty() && doubled == 0 && strange == 0 && in_order;
     (!fine).then(|| {
         format!(
-            "{} → {}: missing {missing:?}, {doubled} doubled, {strange} strange, in order: {in_order}; it came as {numbers:?}",
-            stream.from, stream.to
+            "{}, from {} to {}: missing {missing:?}, {doubled} doubled, {strange} strange, in order: {in_order}; it came as \
+             {numbers:?}",
+            stream.reader, stream.from, stream.to
         )
     })
 }
@@ -115,7 +117,7 @@ mod tests {
         for stream in PLAY.streams() {
             for number in 1..=stream.count {
                 let words = words(stream.from, stream.to, number);
-                tell(stream.to, format!("{} {words}", envelope(stream.from, stream.to)));
+                tell(stream.reader, format!("{} {words}", envelope_of(stream.from, stream.to, stream.reader)));
             }
         }
         for (reader, begins, ends, times) in Play::once() {
@@ -144,22 +146,22 @@ mod tests {
         for stream in PLAY.streams() {
             for number in 1..=stream.count {
                 let at = |histories: &Histories, number| {
-                    line_of(histories, stream.to, &words(stream.from, stream.to, number))
+                    line_of(histories, stream.reader, &words(stream.from, stream.to, number))
                 };
                 let mut missing = good();
                 let place = at(&missing, number);
-                missing.get_mut(stream.to).unwrap().remove(place);
+                missing.get_mut(stream.reader).unwrap().remove(place);
                 one_fault(&missing, &format!("missing [{number}]"));
 
                 let mut doubled = good();
-                let again = doubled[stream.to][place].clone();
-                doubled.get_mut(stream.to).unwrap().push(again);
+                let again = doubled[stream.reader][place].clone();
+                doubled.get_mut(stream.reader).unwrap().push(again);
                 one_fault(&doubled, "1 doubled");
 
                 if number > 1 {
                     let mut swapped = good();
                     let before = at(&swapped, number - 1);
-                    swapped.get_mut(stream.to).unwrap().swap(place, before);
+                    swapped.get_mut(stream.reader).unwrap().swap(place, before);
                     one_fault(&swapped, "in order: false");
                 }
             }

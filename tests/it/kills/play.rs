@@ -9,22 +9,28 @@ use serde_json::{Value, json};
 pub(super) const TEAM: [&str; 3] = ["alpha", "beta", "gamma"];
 /// The one whose plan is rejected first and approved then.
 const PLANNER: &str = "beta";
-/// The one that gets a second task once it has said everything of the first.
+/// The one that gets a second task once it has said everything of the first, and is shut down after it.
 const TWICE: &str = "gamma";
+/// To whom the lead speaks when it broadcasts.
+pub(super) const ALL: &str = "all";
 /// Whoever appends to mailboxes from outside calls itself so.
 pub(super) const OUTSIDER: &str = "job";
 /// The one line that the user says.
 pub(super) const LINE: &str = "begin";
+/// The result of the second task.
+const LAST_WORDS: &str = "all done";
 /// Edits of each teammate's file.
 const STEPS: u32 = 3;
 /// A call that did not go well is made again; there is no end to it but the turn's own limit.
 const TRIES: u32 = 100_000;
 
-/// Numbered messages from one to another.
+/// Numbered messages that a reader gets from one sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stream {
     pub(super) from: &'static str,
+    /// The reader, or [`ALL`].
     pub(super) to: &'static str,
+    pub(super) reader: &'static str,
     pub(super) count: u32,
 }
 
@@ -54,16 +60,15 @@ fn before(name: &str) -> &'static str {
 impl Play {
     /// Everything that must be read, once and in this order.
     pub(super) fn streams(self) -> Vec<Stream> {
-        let count = self.numbers;
+        let stream = |from, to, reader, count| Stream { from, to, reader, count };
         let mut streams = Vec::new();
         for member in TEAM {
-            streams.push(Stream { from: "lead", to: member, count });
-            streams.push(Stream { from: member, to: "lead", count });
-            streams.push(Stream { from: member, to: next(member), count });
+            streams.push(stream("lead", member, member, self.numbers));
+            streams.push(stream("lead", ALL, member, self.numbers / 2));
+            streams.push(stream(member, "lead", "lead", self.numbers));
+            streams.push(stream(member, next(member), next(member), self.numbers));
         }
-        for to in ["lead", TEAM[0]] {
-            streams.push(Stream { from: OUTSIDER, to, count: self.outside });
-        }
+        streams.extend(["lead", TEAM[0]].map(|to| stream(OUTSIDER, to, to, self.outside)));
         streams
     }
 
@@ -86,6 +91,8 @@ impl Play {
             ));
             lines.push((PLANNER, format!("[Plan {answer}] {answer}-{plan}"), String::new(), 1));
         }
+        let shut_down = format!(" approve=true] {TWICE}: shut down");
+        lines.push(("lead", "[shutdown_response request_id=".to_owned(), shut_down, 1));
         lines
     }
 
@@ -107,6 +114,7 @@ impl Play {
             rules.extend(self.talking(member));
             if member == TWICE {
                 rules.extend(working(member, &|_| vec![task_words(2, member)]));
+                rules.push(json!({"agent": member, "has": task_words(2, member), "text": LAST_WORDS}));
             }
         }
         json!({"fallback": {"lead": "noted", "*": "waiting"}, "rule": rules}).to_string()
@@ -131,12 +139,21 @@ impl Play {
                 let heard = (first > 1).then(|| words(member, "lead", first - 1));
                 rules.extend(saying("lead", member, first, heard.as_slice(), &[]));
             }
+            if first < self.numbers / 2 {
+                rules.extend(saying("lead", ALL, first, &[words(TEAM[0], "lead", 2 * first)], &[]));
+            }
         }
         // Who is at work can't be given a task: its next word wakes the lead.
         rules
             .push(json!({"agent": "lead", "after_result": "assign_task", "result_has": "is working", "text": "later"}));
         rules.push(json!({"agent": "lead", "todo": todo("assign_task"), "has": words(TWICE, "lead", self.numbers),
             "calls": [{"tool": "assign_task", "arguments": {"to": TWICE, "task": task_words(2, TWICE)}}]}));
+        // Nobody writes to it any more then.
+        let all_said = TEAM.map(|member| words(member, "lead", self.numbers));
+        let has = [&all_said[..], &[format!("[result] {TWICE}: {LAST_WORDS}")]].concat();
+        rules.push(json!({"agent": "lead", "todo": todo("request_shutdown"), "has": has,
+            "lacks": ["has ended already", "already asked to shut down"],
+            "calls": [{"tool": "request_shutdown", "arguments": {"teammate": TWICE}}]}));
         rules
     }
 
@@ -178,10 +195,17 @@ fn todo(call: &str) -> Value {
 
 /// Two messages in one reply; the second alone if only the first went out.
 fn saying(from: &str, to: &str, first: u32, has: &[String], has_call: &[&str]) -> Vec<Value> {
-    let call = |number| json!({"tool": "send_message", "arguments": {"to": to, "content": words(from, to, number)}});
+    let tool = if to == ALL { "broadcast" } else { "send_message" };
+    let call = |number| {
+        let mut arguments = json!({"content": words(from, to, number)});
+        if to != ALL {
+            arguments["to"] = json!(to);
+        }
+        json!({"tool": tool, "arguments": arguments})
+    };
     let rule = |from_number: u32| {
         json!({"agent": from, "has": has, "has_call": has_call,
-            "todo": todo(&format!("send_message {}", words(from, to, from_number))),
+            "todo": todo(&format!("{tool} {}", words(from, to, from_number))),
             "calls": (from_number..=first + 1).map(call).collect::<Vec<_>>()})
     };
     vec![rule(first), rule(first + 1)]
