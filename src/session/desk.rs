@@ -29,6 +29,8 @@ pub(super) struct Desk {
     pub(super) turn_intakes: u32,
     /// An earlier run left it in the middle of a turn, which goes on when the session does.
     pub(super) in_turn: bool,
+    /// The present turn is one that an earlier run began.
+    pub(super) goes_on: bool,
     /// What is left of a life that ended.
     pub(super) remains: Option<Remains>,
     turns: Option<mpsc::UnboundedSender<TakeTurn>>,
@@ -59,6 +61,7 @@ impl Desk {
             busy: false,
             turn_intakes: 0,
             in_turn: false,
+            goes_on: false,
             remains: None,
             turns: None,
             task: None,
@@ -107,7 +110,7 @@ impl Desk {
     pub(super) fn begin_turn(&mut self) {
         debug_assert!(!self.busy, "one turn at a time");
         self.reins.free();
-        self.in_turn = false;
+        self.goes_on = std::mem::take(&mut self.in_turn);
         self.turn_intakes = 0;
         if let Some(turns) = &self.turns {
             self.busy = turns.send(TakeTurn).is_ok();

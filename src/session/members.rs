@@ -255,6 +255,11 @@ impl Session {
             TurnEnd::Cancelled => self.notice(Level::Info, "(interrupted)"),
             TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended | TurnEnd::Suspended => {}
         }
+        self.lead_goes_on();
+    }
+
+    /// The lead is idle: it gets a turn for what has come meanwhile.
+    fn lead_goes_on(&mut self) {
         if self.leaving.is_some() {
             return;
         }
@@ -262,6 +267,21 @@ impl Session {
             self.look(&AgentName::lead());
         } else {
             self.begin_turn(&AgentName::lead());
+        }
+    }
+
+    /// The lead's task fell over: another one takes up its conversation, and what waits for it.
+    fn lead_panicked(&mut self, cause: &str) {
+        self.notice(
+            Level::Error,
+            format!("the lead's turn failed ({cause}); its conversation goes on with your next line"),
+        );
+        self.outcome.lead_failed = true;
+        // One that fell over before it had begun would do so again, and for ever.
+        let had_begun = self.lead.turn_intakes > 0 || self.lead.goes_on;
+        self.start_lead();
+        if had_begun {
+            self.lead_goes_on();
         }
     }
 
@@ -325,12 +345,7 @@ impl Session {
         }
         let Some(cause) = panicked else { return };
         if name.is_lead() {
-            self.notice(
-                Level::Error,
-                format!("the lead's turn failed ({cause}); its conversation goes on with your next line"),
-            );
-            self.outcome.lead_failed = true;
-            self.start_lead();
+            self.lead_panicked(&cause);
         } else if self.teammate(name).is_some_and(|teammate| !teammate.status.has_ended()) {
             let error = self.compose(name, &AgentName::lead(), MessageType::Error, cause.clone(), Metadata::default());
             self.conclude(name, Status::Failed, &cause);
