@@ -29,6 +29,15 @@ pub fn timestamp() -> String {
     format!("{:.3}", crate::seam::now())
 }
 
+/// A timestamp for people: the user's own time zone, to the minute (`2026-11-30 13:00`). What is no timestamp stays as it is.
+#[must_use]
+pub fn minute(timestamp: &str) -> String {
+    match timestamp.parse::<jiff::Timestamp>() {
+        Ok(time) => time.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => timestamp.to_owned(),
+    }
+}
+
 /// Where the journals of a session lie, below the folder of its workspace. `out/` in it is for long outputs.
 #[must_use]
 pub fn session_folder(workspace_folder: &Path, session: Uuid) -> PathBuf {

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::config::Which;
+use crate::journal::minute;
 use crate::lock::{Holder, workspace_folder};
 use crate::protocol::request::short;
 
@@ -198,7 +199,6 @@ impl Summary {
     /// When, what, who, how: one line.
     #[must_use]
     pub fn line(&self) -> String {
-        let minute = |time: &str| time.get(..16).unwrap_or(time).replace('T', " ");
         let team = match self.team.as_slice() {
             [] => "no team".to_owned(),
             team => team.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),

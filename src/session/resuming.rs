@@ -1,6 +1,8 @@
 //! A session goes on that was left or cut off: everybody is back where they stood, and nothing is paid for before a line or `--yes`.
 
 use crate::event::{Event, Level, Status};
+use crate::journal::minute;
+use crate::protocol::request::short;
 use crate::protocol::{AgentName, MailKey, RequestTable};
 use crate::tools::Role;
 
@@ -80,7 +82,7 @@ impl Session {
 
     /// How it all stands, for the user.
     fn resumed_text(&self, begun: &str) -> String {
-        let mut text = format!("resumed: session {}, begun {begun}", self.settings.id);
+        let mut text = format!("resumed: session {} of {}", short(self.settings.id), minute(begun));
         if !self.team.is_empty() || self.requests.pending().next().is_some() {
             let state = self.state_text();
             text.push_str(state.trim_start_matches("[Team state]"));

@@ -432,3 +432,41 @@ fn folders_that_are_removed_while_it_runs_cost_nothing_inside() {
     wait_for("the folders", || (bench.path(".mailboxes").is_dir() && bench.path(".team").is_dir()).then_some(()));
     bench.assert_no_faults();
 }
+
+#[test]
+fn a_failed_turn_is_tried_again_with_what_it_had() {
+    let bench = Bench::new(
+        "[fallback]\nlead = \"there\"\n[[rule]]\nagent = \"lead\"\nonce = true\nstatus = 400\nbody = \"no\"\n",
+    );
+    let run = bench.run(&[], "hello\n/retry\n/retry\n");
+    assert!(run.stdout.contains("there"), "{}", run.stdout);
+    assert!(run.stdout.contains("there is nothing to try again"), "{}", run.stdout);
+    let texts: Vec<_> = bench.requests().iter().map(user_texts).collect();
+    assert_eq!(texts, [["hello"], ["hello"]]);
+    bench.assert_no_faults();
+}
+
+/// In a mount namespace of its own, where the kernel lets us have one.
+#[test]
+fn a_state_folder_that_cannot_be_written_is_said_and_changes_nothing() {
+    let bench = Bench::new("[fallback]\nlead = \"ok\"\n");
+    bench.run(&[], "one\n");
+    let kept = std::fs::read_to_string(journal(&bench, "lead")).expect("the journal");
+    let state = bench.state().display().to_string();
+    let read_only = format!("mount --bind {state} {state} && mount -o remount,ro,bind {state}");
+    let probe = std::process::Command::new("unshare").args(["-rm", "bash", "-c", &read_only]).output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        println!("skipped: no read-only mount can be had here");
+        return;
+    }
+    for arguments in ["", "-c"] {
+        let line = format!("unshare -rm bash -c '{read_only} && exec {} {arguments}'", env!("CARGO_BIN_EXE_s15"));
+        let mut command = bench.shell(&line);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let run = finish(command.spawn().expect("the program starts"), "two\n");
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(run.stdout.contains("keeps no journal") && run.stdout.contains("ok"), "{run:?}");
+    }
+    assert_eq!(user_texts(&bench.requests().pop().expect("a request")), ["one", "two"]);
+    assert_eq!(std::fs::read_to_string(journal(&bench, "lead")).expect("the journal"), kept);
+}

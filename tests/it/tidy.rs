@@ -23,7 +23,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("model", &["killpoint", "seam", "journal", "event", "protocol"]),
     ("journal", &["killpoint", "seam", "private", "event", "protocol"]),
     ("lock", &["private", "journal"]),
-    ("sessions", &["config", "lock", "protocol"]),
+    ("sessions", &["config", "journal", "lock", "protocol"]),
     ("config", &["cli"]),
     ("ui", &["event", "protocol"]),
     ("scenario", &["event", "protocol"]),
