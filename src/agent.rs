@@ -24,6 +24,7 @@ use crate::journal::Events;
 use crate::killpoint;
 use crate::model::{Ask, AskError, Client, History, Progress, Purpose, Reply};
 use crate::protocol::AgentName;
+use crate::seam::{self, Defect};
 use crate::tools::{self, Role};
 
 use hands::Flow;
@@ -82,7 +83,9 @@ impl Agent {
             }
         }
         let remains = Remains { history: self.history, calls: self.calls, going_on: GoingOn::Afresh };
-        self.port.send(ToSession::Exited { remains: Box::new(remains), panicked });
+        if panicked.is_none() || !seam::broken(Defect::PanicUnheard) {
+            self.port.send(ToSession::Exited { remains: Box::new(remains), panicked });
+        }
     }
 
     /// The loop.
@@ -144,6 +147,7 @@ impl Agent {
             Progress::Text(text) => with_lines(&mut |lines| lines.push(text)),
             Progress::Reasoning(_) => {}
             Progress::Void => with_lines(&mut Lines::void),
+            Progress::Retry { .. } if seam::broken(Defect::RetryUntold) => {}
             Progress::Retry { cause, wait, attempt, attempts_max } => {
                 self.events.emit(Event::Retry {
                     agent: self.name.clone(),

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata};
-use crate::seam;
+use crate::seam::{self, Defect};
 
 use claim::Patience;
 use folder::Folder;
@@ -182,10 +182,15 @@ impl Post {
             mailbox(&to, &mut |mailbox| mailbox.held.expect(id));
         }
         for (message, drained) in past.outstanding {
+            if !drained && seam::broken(Defect::ForgetUnread) {
+                continue;
+            }
             mailbox(&message.to.clone(), &mut |mailbox| mailbox.held.restore(message.clone(), drained));
         }
         for (reader, key) in past.taken {
-            mailbox(&reader, &mut |mailbox| mailbox.pass_over(key.clone()));
+            if !seam::broken(Defect::ForgetTaken) {
+                mailbox(&reader, &mut |mailbox| mailbox.pass_over(key.clone()));
+            }
         }
     }
 
@@ -200,6 +205,9 @@ impl Post {
         let mailbox = self.mailboxes.entry(name.clone()).or_insert_with(|| Mailbox::new(name.clone()));
         // It needs no file for that: the file is the record, memory the truth.
         drain.mail.extend(mailbox.held.drain());
+        if seam::broken(Defect::DeliverReversed) {
+            drain.mail.reverse();
+        }
         if let Err(error) = made {
             mailbox.tell(&mut drain, error.to_string());
         } else if exists {
@@ -216,7 +224,7 @@ impl Post {
     /// # Errors
     /// None at present: a file that can't be removed is tried again at the next drain.
     pub fn acknowledge(&mut self, name: &AgentName, keys: &[MailKey]) -> Result<(), MailError> {
-        if let Some(mailbox) = self.mailboxes.get_mut(name) {
+        if let Some(mailbox) = self.mailboxes.get_mut(name).filter(|_| !seam::broken(Defect::NoAcknowledge)) {
             mailbox.acknowledge(keys, self.patience);
         }
         Ok(())

@@ -31,6 +31,68 @@ pub(crate) enum Disk {
 pub(crate) enum Defect {
     /// Mail is given to its reader at every drain.
     DeliverTwice,
+    /// The last mail is given first.
+    DeliverReversed,
+    /// Mail is put in at the beginning of a turn alone.
+    DeliverLate,
+    /// Who becomes idle doesn't look whether mail has come meanwhile.
+    NoLookWhenIdle,
+    /// Mail that has arrived is never let go of.
+    NoAcknowledge,
+    /// Mail is let go of though the journal doesn't know that it has arrived.
+    AcknowledgeUnrecorded,
+    /// A resumed session has lost what nobody had read.
+    ForgetUnread,
+    /// A resumed session doesn't know what it has read of others.
+    ForgetTaken,
+    /// A resumed session doesn't know that a team call was carried out.
+    ForgetSettled,
+    /// A resumed session doesn't know what has arrived.
+    ForgetDelivered,
+    /// A resumed session has lost lines of the user's.
+    ForgetLines,
+    /// A yes confirms also what its writer had not seen.
+    StaleYes,
+    /// Who has ended is brought back without a line of the user's.
+    ReturnUnasked,
+    /// A gate that closes isn't told to the hands.
+    GateStaysOpen,
+    /// A plan that was asked for at the spawn is not required.
+    PlanForgotten,
+    /// A change of a file that waits for its turn doesn't hear that the gate closed.
+    WriteGoesOn,
+    /// A request that was answered is answered again.
+    AnswerTwice,
+    /// Anybody answers a request.
+    AnybodyAnswers,
+    /// The result of a refused call is left out.
+    ResultForgotten,
+    /// A resumed history lacks what was cut off.
+    CutForgotten,
+    /// A work ends without a word.
+    NoLastWord,
+    /// A work ends with two.
+    LastWordTwice,
+    /// Nobody says that they are idle.
+    NoIdleNotice,
+    /// The mailboxes are looked at all the time.
+    LookOften,
+    /// A notice that needs no answer gets one.
+    TurnForNothing,
+    /// A line that is no message is passed over in silence.
+    BadLineDropped,
+    /// A tool that there isn't is taken for one that did its work.
+    BadCallDone,
+    /// A file that was written by half takes the place of the old one.
+    HalfWritten,
+    /// A request to end waits for its answer for ever.
+    NoAnswerDeadline,
+    /// A task that panicked isn't heard of.
+    PanicUnheard,
+    /// A retry isn't told.
+    RetryUntold,
+    /// The key is not hidden.
+    KeyShown,
 }
 
 /// Is the program broken in this way?

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::killpoint;
 use crate::protocol::{AgentName, Mail, MailKey, Message};
+use crate::seam::{self, Defect};
 
 use super::claim::{Claim, Patience, Room, Taken};
 use super::folder::{self, ARCHIVE, Folder, MailError, QUARANTINE, ends_torn, file_name, identity, irregular, open};
@@ -278,6 +279,7 @@ impl Mailbox {
                 let reason = "an unfinished line, and nobody is there to finish it".to_owned();
                 self.set_aside(bytes, reason, drain, aside)
             }
+            Line::Bad(_) if seam::broken(Defect::BadLineDropped) => Taken::Counted,
             Line::Bad(reason) => self.set_aside(bytes, reason, drain, aside),
         }
     }
@@ -289,7 +291,7 @@ impl Mailbox {
 
     fn set_aside(&self, bytes: &[u8], reason: String, drain: &mut Drain, aside: &mut Aside) -> Taken {
         let mailbox = file_name(&self.name);
-        let at = format!("{:.3}", crate::seam::now());
+        let at = format!("{:.3}", seam::now());
         let kept = json!({"reason": reason, "line": String::from_utf8_lossy(bytes), "at": at});
         let file = aside.kept.entry((QUARANTINE, mailbox.clone())).or_default();
         file.extend_from_slice(kept.to_string().as_bytes());

@@ -9,7 +9,7 @@ use crate::killpoint;
 use crate::mail::{Drain, Watch};
 use crate::protocol::shown::{self, Showing};
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata};
-use crate::seam;
+use crate::seam::{self, Defect};
 
 use super::Session;
 use super::letters::inside;
@@ -84,7 +84,9 @@ impl Session {
             return;
         }
         self.drain(name);
-        if self.desk(name).is_some_and(super::Desk::deserves_turn) {
+        let wakes =
+            |desk: &super::Desk| desk.deserves_turn() || !desk.inbox.is_empty() && seam::broken(Defect::TurnForNothing);
+        if self.desk(name).is_some_and(wakes) {
             self.begin_turn(name);
         } else if self.desk(name).is_some_and(|desk| desk.more_in_files) {
             self.hint.notify_one();
@@ -144,7 +146,9 @@ impl Session {
         if self.ends_at_intake(name) {
             return Intake::End;
         }
-        self.drain(name);
+        if !seam::broken(Defect::DeliverLate) || self.desk(name).is_some_and(|desk| desk.turn_intakes == 0) {
+            self.drain(name);
+        }
         let (mail, rest) = self.take_portion(name);
         let Some(desk) = self.desk_mut(name) else { return Intake::End };
         let keys: Vec<MailKey> = mail.iter().map(Mail::key).collect();

@@ -10,6 +10,7 @@ use crate::event::{Event, Status};
 use crate::protocol::request::Answer;
 use crate::protocol::roster::Work;
 use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata, Request, RequestStatus, RequestType};
+use crate::seam::{self, Defect};
 
 use super::{Session, now};
 
@@ -75,11 +76,12 @@ impl Session {
             resolved: None,
         });
         let asked = Instant::now();
+        let forgotten = seam::broken(Defect::NoAnswerDeadline);
         let ending = Ending {
             request: id,
             put_in: must,
             call_deadline: Some(asked + SHUTDOWN_CALL_MAX),
-            answer_deadline: asked + SHUTDOWN_ANSWER_MAX,
+            answer_deadline: asked + if forgotten { 1000 * SHUTDOWN_ANSWER_MAX } else { SHUTDOWN_ANSWER_MAX },
         };
         if let Some(teammate) = self.teammate_mut(name) {
             teammate.ending = Some(ending);

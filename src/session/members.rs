@@ -8,6 +8,7 @@ use crate::journal::{RosterEntry, read_session};
 use crate::protocol::roster::{IdleReason, Work};
 use crate::protocol::shown::PLAN_REQUIRED;
 use crate::protocol::{AgentName, Gate, Member, Message, MessageType, Metadata};
+use crate::seam::{self, Defect};
 use crate::tools::Role;
 
 use super::desk::{Desk, Start};
@@ -170,6 +171,7 @@ impl Session {
 
     /// A new piece of work for an idle teammate: its version, its gate, its mail.
     pub(super) fn begin_work(&mut self, name: &AgentName, task: &str, require_plan: bool, mut metadata: Metadata) {
+        let require_plan = require_plan && !seam::broken(Defect::PlanForgotten);
         if require_plan {
             metadata.other.insert(PLAN_REQUIRED.to_owned(), true.into());
         }
@@ -186,7 +188,9 @@ impl Session {
         let changed = change(&mut teammate.work);
         let after = teammate.work.gate;
         if before != after {
-            teammate.desk.reins.set_gate(after);
+            if !seam::broken(Defect::GateStaysOpen) {
+                teammate.desk.reins.set_gate(after);
+            }
             self.emit(Event::GateChanged { agent: name.clone(), from: before, to: after });
         }
         Some(changed)
@@ -325,15 +329,24 @@ impl Session {
                 }
             }
             let text = self.last_words(name, text);
-            batch.push(self.compose(name, &lead, kind, text, Metadata::default()));
+            let times = match (seam::broken(Defect::NoLastWord), seam::broken(Defect::LastWordTwice)) {
+                (true, _) => 0,
+                (false, true) => 2,
+                (false, false) => 1,
+            };
+            batch.extend((0..times).map(|_| self.compose(name, &lead, kind, text.clone(), Metadata::default())));
         }
-        batch.push(self.compose(name, &lead, MessageType::IdleNotification, reason.word(), Metadata::default()));
+        if !seam::broken(Defect::NoIdleNotice) {
+            batch.push(self.compose(name, &lead, MessageType::IdleNotification, reason.word(), Metadata::default()));
+        }
         if let Some(teammate) = self.teammate_mut(name) {
             teammate.idle = reason;
         }
         self.set_status(name, Status::Idle, reason.word());
         self.send(&lead, batch);
-        self.look(name);
+        if !seam::broken(Defect::NoLookWhenIdle) {
+            self.look(name);
+        }
     }
 
     /// An agent's task is over; what is left of it may return.

@@ -4,6 +4,7 @@ use crate::agent::{CallEnd, Caller};
 use crate::event::Event;
 use crate::protocol::proposal::{MemberDraft, SpawnRight, with_additions};
 use crate::protocol::{AgentName, Metadata, Proposal};
+use crate::seam::{self, Defect};
 use crate::tools::MemberArgs;
 
 use super::Session;
@@ -124,7 +125,7 @@ impl Session {
         if teammate.stopped_by_user {
             return CallEnd::error(format!("the user stopped {name}: propose it again with propose_team"));
         }
-        if !self.lead_turn_has_line {
+        if !self.lead_turn_has_line && !seam::broken(Defect::ReturnUnasked) {
             return CallEnd::error(format!("{name} has ended; it returns only when the user asks for something"));
         }
         let mut member = teammate.member.clone();

@@ -6,6 +6,7 @@ use crate::agent::CallEnd;
 use crate::event::{Event, Level};
 use crate::protocol::request::{Answer, ResolveError};
 use crate::protocol::{AgentName, MessageType, Metadata, Request, RequestStatus, RequestType};
+use crate::seam::{self, Defect};
 
 use super::{Session, now};
 
@@ -101,7 +102,16 @@ impl Session {
     /// Applies an answer; gives the request as it ended.
     pub(super) fn resolve(&mut self, answer: Answer) -> Result<Request, ResolveError> {
         let by = answer.by.clone();
-        let request = self.requests.resolve(answer)?.clone();
+        let id = answer.id;
+        let answer =
+            if seam::broken(Defect::AnybodyAnswers) { Answer { by: AgentName::user(), ..answer } } else { answer };
+        let request = match self.requests.resolve(answer) {
+            Ok(request) => request.clone(),
+            Err(error) => {
+                let settled = self.requests.get(id).filter(|_| seam::broken(Defect::AnswerTwice));
+                settled.cloned().ok_or(error)?
+            }
+        };
         self.request_ended(request.clone(), Some(by));
         Ok(request)
     }

@@ -12,6 +12,7 @@ use crate::journal::Past;
 use crate::mail::Issued;
 use crate::model::History;
 use crate::protocol::{AgentName, Confirmation, Letters, MailKey, Member, Message, Request};
+use crate::seam::{self, Defect};
 
 use super::letters::inside;
 
@@ -97,6 +98,7 @@ impl Recalled {
         self.last_seq = seq;
         match event {
             Event::SessionStarted { .. } if self.begun.is_empty() => self.begun = time,
+            Event::UserLine { .. } if seam::broken(Defect::ForgetLines) => {}
             Event::UserLine { text, .. } => self.lines.push_back(text),
             Event::Replied { agent, call, message, .. } => self.with(&agent, |agent| agent.replied(call, &message)),
             Event::ToolStarted { agent, call_id, .. } => self.with(&agent, |agent| agent.started(call_id, None)),
@@ -204,7 +206,8 @@ impl Recalled {
         let mut arrived = Vec::new();
         self.with(name, |agent| arrived = std::mem::take(&mut agent.shown));
         let arrived: HashSet<MailKey> = arrived.into_iter().collect();
-        self.outstanding.retain(|(message, _)| !arrived.contains(&MailKey::Inside(message.id)));
+        let forgets = seam::broken(Defect::ForgetDelivered);
+        self.outstanding.retain(|(message, _)| forgets || !arrived.contains(&MailKey::Inside(message.id)));
     }
 
     /// Changes an agent that was started; of one whose start is lost nothing is known.
@@ -273,7 +276,9 @@ impl RecalledAgent {
     /// A lead's call is cut only by the user, who ends the turn with it, or by a failure that ends it.
     fn cut(&mut self, call: u64, partial: &str, ends_turn: bool) {
         self.calls = call;
-        self.history().push_cut_reply(partial);
+        if !seam::broken(Defect::CutForgotten) {
+            self.history().push_cut_reply(partial);
+        }
         if ends_turn {
             self.turn_ended();
         }
@@ -289,6 +294,9 @@ impl RecalledAgent {
     }
 
     fn settled(&mut self, call_id: String, end: CallEnd) {
+        if seam::broken(Defect::ForgetSettled) {
+            return;
+        }
         self.known.insert(call_id, Before::Settled(end));
     }
 

@@ -5,6 +5,7 @@ use crate::event::Event;
 use crate::protocol::AgentName;
 use crate::protocol::confirm::{Verdict, verdict};
 use crate::protocol::proposal::Heard;
+use crate::seam::{self, Defect};
 
 use super::proposing::WaitingSpawn;
 use super::{Session, Source, UserInput};
@@ -41,6 +42,7 @@ impl Session {
 
     fn hear_line(&mut self, text: String, seen: u64) {
         self.outcome.quiet_told = false;
+        let seen = if seam::broken(Defect::StaleYes) { u64::MAX } else { seen };
         if self.question.as_ref().is_some_and(|question| seen >= question.seq) {
             let verdict = verdict(&text);
             self.answer_question(verdict == Verdict::Yes);

@@ -49,12 +49,14 @@ pub(super) enum Fault {
     KilledAtTime,
     /// The user left in the middle.
     Left,
+    /// A model said the server's key.
+    KeySaid,
     /// The session ended before its last steps could be recorded.
     Unrecorded,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::ModelFails,
         Self::RateLimited,
         Self::ServerFails,
@@ -76,6 +78,7 @@ impl Fault {
         Self::KilledAtStep,
         Self::KilledAtTime,
         Self::Left,
+        Self::KeySaid,
         Self::Unrecorded,
     ];
 }
@@ -90,10 +93,19 @@ pub(super) struct Weather {
     pub(super) roughness: usize,
     /// Is there a watch over the mailboxes?
     pub(super) watch: bool,
+    /// Do the user's settings confirm every proposal?
+    pub(super) yes: bool,
+    /// Do the models say the server's key?
+    pub(super) key: bool,
 }
 
 impl Weather {
     pub(super) fn of(chance: &Chance) -> Self {
-        Self { roughness: *chance.pick(&[0, 20, 50, 100]), watch: !chance.percent(5) }
+        Self {
+            roughness: *chance.pick(&[0, 20, 50, 100]),
+            watch: !chance.percent(5),
+            yes: chance.percent(12),
+            key: chance.percent(12),
+        }
     }
 }

@@ -23,7 +23,7 @@ use crate::tools::Workshop;
 use super::faults::{Counts, Fault};
 use super::log::{Entry, Seen};
 use super::models::Cast;
-use super::stage::Stage;
+use super::stage::{KEY, Stage};
 use super::system::System;
 use super::{outside, user};
 
@@ -31,6 +31,8 @@ use super::{outside, user};
 const SESSION: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
 /// When nothing has happened for so long, nothing will: all waits of a call are shorter.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
+/// How long a rest is.
+const HOUR: Duration = Duration::from_secs(60 * 60);
 /// Nothing may hang for longer.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -68,8 +70,33 @@ pub(super) fn run(seed: u64, defect: Option<Defect>) -> Run {
         }
         live(&stage, folder.path(), life == lives);
     }
+    look_at_disk(&stage, folder.path());
     let counts = stage.scene().counts.clone();
     Run { log: stage.take_log(), counts }
+}
+
+/// What is left on the disk.
+fn look_at_disk(stage: &Stage, folder: &Path) {
+    let files = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = entries.filter(|path| path.is_file()).collect();
+        files.sort();
+        files.into_iter().map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), path))
+    };
+    for (_, path) in files(&folder.join("work")) {
+        let (content, path) =
+            (std::fs::read_to_string(&path).unwrap(), path.file_name().unwrap().to_string_lossy().into());
+        stage.saw(Seen::File { path, content });
+    }
+    for (mailbox, path) in files(&folder.join("work/.mailboxes/.quarantine")) {
+        let lines = std::fs::read_to_string(path).unwrap().lines().count();
+        stage.saw(Seen::Kept { mailbox, lines });
+    }
+    for (_, path) in files(&folder.join("session")) {
+        if std::fs::read_to_string(&path).unwrap().contains(KEY) {
+            stage.saw(Seen::KeyIn { path: path.display().to_string() });
+        }
+    }
 }
 
 fn live(stage: &Arc<Stage>, folder: &Path, last: bool) {
@@ -137,10 +164,21 @@ async fn director(stage: &Arc<Stage>, to_session: &UnboundedSender<UserInput>, l
     };
     if timeout(DAY, quiet).await.is_ok() {
         stage.saw(Seen::Quiet);
+        if stage.weather.watch && stage.chance.percent(30) {
+            rests(stage).await;
+        }
     }
     user::say(stage, to_session, "/quit".to_owned());
     sleep(DAY).await;
     Ending::Left
+}
+
+/// Counts what happens in an hour in which nobody wants anything.
+async fn rests(stage: &Stage) {
+    let (steps, entries) = (stage.scene().steps, stage.entries());
+    sleep(HOUR).await;
+    let (steps, entries) = (stage.scene().steps - steps, stage.entries() - entries);
+    stage.saw(Seen::Rested { time: HOUR, steps, entries });
 }
 
 /// Pulls the plug, or leaves, at some moment.
@@ -179,8 +217,8 @@ fn prepare(
     if lost {
         stage.fault(Fault::Unrecorded);
     }
-    stage.saw(Seen::Begun { lost });
-    let events = Events::new(Mask::new(None));
+    stage.saw(Seen::Begun { lost, yes: stage.weather.yes });
+    let events = Events::new(Mask::new(stage.weather.key.then_some(KEY)));
     let seeing = Arc::clone(stage);
     events.observe(move |item| seeing.saw_item(item));
     let out_dir = journal.join("out");
@@ -204,7 +242,7 @@ fn prepare(
         user,
         next_line: Box::new(|| {}),
     };
-    (settings(workspace, out_dir), means, past)
+    (Settings { yes: stage.weather.yes, ..settings(workspace, out_dir) }, means, past)
 }
 
 fn settings(workspace: std::path::PathBuf, out_dir: std::path::PathBuf) -> Settings {

@@ -20,8 +20,9 @@ pub(super) struct Entry {
 /// What was seen.
 #[derive(Clone, Debug)]
 pub(super) enum Seen {
-    /// The session began or was resumed. `lost`: the journal doesn't have all of the life before.
-    Begun { lost: bool },
+    /// The session began or was resumed. `lost`: the journal doesn't have all of the life before. `yes`: the user's
+    /// settings confirm every proposal.
+    Begun { lost: bool, yes: bool },
     /// An event or a piece of bookkeeping.
     Item(Item),
     /// A model was asked.
@@ -34,10 +35,20 @@ pub(super) enum Seen {
     Fault(super::faults::Fault),
     /// Nothing has happened for long.
     Quiet,
+    /// The session made very many steps, and no time passed.
+    Spins,
     /// The plug was pulled.
     Killed,
     /// The session ended by itself.
     Over { code: u8 },
+    /// For some time nobody wanted anything: how often the session woke, and how much was seen.
+    Rested { time: Duration, steps: u64, entries: usize },
+    /// In the end: how many lines of a mailbox were set aside.
+    Kept { mailbox: String, lines: usize },
+    /// In the end: what a file of the workspace holds.
+    File { path: String, content: String },
+    /// In the end: a file that has the key in it.
+    KeyIn { path: String },
 }
 
 /// One request to a model.
@@ -66,15 +77,27 @@ impl fmt::Display for Entry {
                 let (agent, call, resend, kept) = (&ask.agent, ask.call, ask.resend, ask.kept);
                 write!(f, "      ASK {agent} #{call}.{resend} {kept}/{} + {}", ask.before, new.join("\n            "))
             }
-            Seen::Begun { lost } => write!(f, "      BEGUN, with a loss: {lost}"),
+            Seen::Begun { lost, yes } => write!(f, "      BEGUN, with a loss: {lost}, --yes: {yes}"),
             Seen::Typed { text, seen } => write!(f, "      TYPED {text:?} having seen {seen}"),
             Seen::Outside { to, text } => write!(f, "      OUTSIDE line for {to}: {text:?}"),
             Seen::Fault(fault) => write!(f, "      FAULT {fault:?}"),
             Seen::Quiet => f.write_str("      QUIET"),
+            Seen::Spins => f.write_str("      SPINS"),
             Seen::Killed => f.write_str("      KILLED"),
             Seen::Over { code } => write!(f, "      OVER with {code}"),
+            Seen::Rested { time, steps, entries } => {
+                write!(f, "      RESTED {time:?}: {steps} steps, {entries} entries")
+            }
+            Seen::Kept { mailbox, lines } => write!(f, "      KEPT {lines} lines of {mailbox}"),
+            Seen::File { path, content } => write!(f, "      FILE {path} {content:?}"),
+            Seen::KeyIn { path } => write!(f, "      THE KEY is in {path}"),
         }
     }
+}
+
+/// The events of a log.
+pub(super) fn items(log: &[Entry]) -> impl Iterator<Item = &Item> {
+    log.iter().filter_map(|entry| if let Seen::Item(item) = &entry.what { Some(item) } else { None })
 }
 
 fn event(event: &Event) -> String {

@@ -9,7 +9,7 @@ use crate::model::Ask;
 use crate::model::simulated::{Answer, End, SimulatedModel};
 
 use super::faults::Fault;
-use super::stage::Stage;
+use super::stage::{KEY, Stage};
 
 /// Names that a team is made of.
 pub(super) const NAMES: [&str; 4] = ["auth", "config", "docs", "tests"];
@@ -95,7 +95,11 @@ impl Cast {
         Answer { first, pieces, last, end: End::Reply(calls) }
     }
 
-    fn call(&self, (tool, arguments): Wish) -> (String, String, String) {
+    fn call(&self, (tool, mut arguments): Wish) -> (String, String, String) {
+        if self.0.weather.key && tool == "send_message" && self.0.chance.percent(30) {
+            self.0.fault(Fault::KeySaid);
+            arguments["content"] = format!("{} {KEY}", arguments["content"].as_str().unwrap_or_default()).into();
+        }
         (self.0.word("call"), tool.to_owned(), arguments.to_string())
     }
 
@@ -200,13 +204,16 @@ impl Cast {
         let to = (*stage.chance.pick(&["lead", "lead", "auth", "config", "docs", "tests"])).to_owned();
         let choice = stage.chance.below(100);
         let word = stage.word(agent);
-        match choice {
-            0..30 => ("send_message", json!({"to": to, "content": word})),
-            30..40 => ("report_status", json!({"text": word})),
-            40..50 => ("submit_plan", json!({"plan": word})),
-            50..90 => self.work(agent, &word),
-            90..93 => ("broadcast", json!({"content": word})),
-            93..96 => ("spawn_teammate", json!({"name": to, "prompt": word})),
+        let open = stage.scene().screen.shutdowns.iter().next().map(ToString::to_string);
+        match (choice, open) {
+            // Not always its own to answer.
+            (0..8, Some(request)) => ("shutdown_response", json!({"request_id": request, "approve": true})),
+            (0..30, _) => ("send_message", json!({"to": to, "content": word})),
+            (30..40, _) => ("report_status", json!({"text": word})),
+            (40..50, _) => ("submit_plan", json!({"plan": word})),
+            (50..90, _) => self.work(agent, &word),
+            (90..93, _) => ("broadcast", json!({"content": word})),
+            (93..96, _) => ("spawn_teammate", json!({"name": to, "prompt": word})),
             _ => ("list_teammates", json!({})),
         }
     }
@@ -214,9 +221,9 @@ impl Cast {
     fn work(&self, agent: &str, word: &str) -> Wish {
         let stage = &self.0;
         let path = format!("{agent}-{}.txt", stage.chance.below(3));
-        match stage.chance.below(4) {
+        match stage.chance.below(8) {
             0 => ("read_file", json!({"path": path})),
-            1 => ("edit_file", json!({"path": path, "old_text": "#", "new_text": "+", "replace_all": true})),
+            1 | 2 => ("edit_file", json!({"path": path, "old_text": "#", "new_text": "+", "replace_all": true})),
             _ => ("write_file", json!({"path": path, "content": format!("{word}\n")})),
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Screen {
     pub(super) members: BTreeMap<String, Status>,
     /// Plans that wait for an answer.
     pub(super) plans: BTreeSet<Uuid>,
+    /// Requests to end that wait for an answer.
+    pub(super) shutdowns: BTreeSet<Uuid>,
     /// Whose turn is under way.
     pub(super) busy: BTreeSet<String>,
 }
@@ -50,11 +52,16 @@ impl Screen {
                 }
                 self.members.insert(name.to_string(), *status);
             }
-            Event::RequestOpened { request } if request.kind == RequestType::Plan => {
-                self.plans.insert(request.id);
+            Event::RequestOpened { request } => {
+                let open = match request.kind {
+                    RequestType::Plan => &mut self.plans,
+                    RequestType::Shutdown => &mut self.shutdowns,
+                };
+                open.insert(request.id);
             }
             Event::RequestEnded { request, .. } if request.status != RequestStatus::Pending => {
                 self.plans.remove(&request.id);
+                self.shutdowns.remove(&request.id);
             }
             Event::TurnStarted { agent } => {
                 self.busy.insert(agent.to_string());

@@ -18,6 +18,11 @@ use super::faults::{Counts, Fault, Weather};
 use super::log::{Ask, Entry, Seen};
 use super::screen::Screen;
 
+/// The server's key.
+pub(super) const KEY: &str = "sk-simulated-0123456789";
+/// What stands in its place where it is hidden.
+const HIDDEN: &str = "[key hidden]";
+
 /// One run's shared things. All of it is used on one thread; the locks are held for a moment each.
 pub(super) struct Stage {
     pub(super) defect: Option<Defect>,
@@ -48,9 +53,15 @@ pub(super) struct Scene {
     pub(super) counts: Counts,
     pub(super) hint: Option<Arc<Notify>>,
     pub(super) events: Option<Events>,
+    /// Lines in mailboxes that are begun: the rest of each, and its text.
+    pub(super) halves: BTreeMap<String, (String, Option<String>)>,
+    /// The world around has nothing more in store.
+    pub(super) calm: bool,
     /// Until when each disk is full.
     pub(super) full_until: [Duration; 3],
     pub(super) steps: u64,
+    /// When the last step was, and how many there were at that time.
+    pub(super) pace: (Duration, u64),
     pub(super) kill_at_step: Option<u64>,
     pub(super) killed: bool,
     /// Did the last life end before its journal was whole?
@@ -74,6 +85,11 @@ impl Stage {
     pub(super) fn elapsed(&self) -> Duration {
         let scene = self.scene();
         scene.before + scene.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
+    }
+
+    /// How much was seen.
+    pub(super) fn entries(&self) -> usize {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     pub(super) fn saw(&self, what: Seen) {
@@ -126,6 +142,13 @@ impl Stage {
         let mut scene = self.scene();
         let known = scene.histories.entry(agent.clone()).or_default();
         let before = known.len();
+        let hidden: Vec<Value>;
+        let messages = if self.weather.key {
+            hidden = messages.iter().map(hide).collect();
+            hidden.as_slice()
+        } else {
+            messages
+        };
         let kept = known.iter().zip(messages).take_while(|(known, now)| known == now).count();
         let new = messages[kept..].to_vec();
         known.truncate(kept);
@@ -134,4 +157,10 @@ impl Stage {
         let open = ask.history.open_calls().len();
         self.saw(Seen::Ask(Ask { agent, call: ask.call, resend, before, kept, new, open }));
     }
+}
+
+/// A message as it is in the journal.
+fn hide(message: &Value) -> Value {
+    let text = message.to_string();
+    if text.contains(KEY) { serde_json::from_str(&text.replace(KEY, HIDDEN)).unwrap() } else { message.clone() }
 }

@@ -10,10 +10,14 @@ use uuid::Uuid;
 use crate::seam::{Defect, Disk, Pace, StandIn};
 
 use super::faults::Fault;
+use super::log::Seen;
 use super::stage::Stage;
 
 /// 2026-11-30T12:00:00Z
 const EPOCH_SECONDS: i64 = 1_796_040_000;
+
+/// More steps than this without any time passing are one too many.
+const STEPS_MAX: u64 = 5_000;
 
 pub(super) struct System(pub(super) Arc<Stage>);
 
@@ -75,8 +79,16 @@ impl StandIn for System {
     }
 
     fn pace(&self) -> Pace {
+        let now = self.0.elapsed();
         let mut scene = self.0.scene();
         scene.steps += 1;
+        scene.pace = if scene.pace.0 == now { (now, scene.pace.1 + 1) } else { (now, 1) };
+        if scene.pace.1 > STEPS_MAX {
+            scene.killed = true;
+            drop(scene);
+            self.0.saw(Seen::Spins);
+            return Pace::Stop;
+        }
         if scene.kill_at_step.is_some_and(|at| at <= scene.steps) {
             scene.killed = true;
             drop(scene);

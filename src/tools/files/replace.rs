@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::super::paths::{Missing, PASSAGE, Place, Workspace};
 use super::super::{Intent, Output, WriteFileArgs};
 use super::{Stamp, digest, not_regular, words};
-use crate::seam::{self, Disk};
+use crate::seam::{self, Defect, Disk};
 
 /// What a new file may be used for, before the process' own mask.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -58,7 +58,10 @@ pub(super) fn replace(place: &Place, content: &[u8], since: Option<Stamp>) -> Re
     let folder = place.parent(Missing::IsMade).map_err(failed)?;
     let before = before(&folder, place.file_name())?;
     let mut beside = Beside::create(&folder, before.as_ref()).map_err(failed)?;
-    seam::write_all(Disk::Work, &beside.file, content).map_err(failed)?;
+    let written = seam::write_all(Disk::Work, &beside.file, content);
+    if !seam::broken(Defect::HalfWritten) {
+        written.map_err(failed)?;
+    }
     if let Some(before) = &before {
         keep(&beside.file, before).map_err(failed)?;
     }

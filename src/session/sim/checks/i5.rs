@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::event::{Event, Record};
+
 use super::super::log::{Entry, Seen};
 
 pub(super) fn histories_are_well_formed(log: &[Entry]) -> Vec<String> {
@@ -21,6 +23,38 @@ pub(super) fn histories_are_well_formed(log: &[Entry]) -> Vec<String> {
         history.extend(&ask.new);
         if let Some(fault) = fault_in(history) {
             faults.push(format!("{name}'s call {}: {fault}", ask.call));
+        }
+    }
+    faults
+}
+
+/// Each result in a history is the one that its call had.
+pub(super) fn results_are_those_of_their_calls(log: &[Entry]) -> Vec<String> {
+    let mut results: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    let mut faults = Vec::new();
+    for entry in log {
+        match &entry.what {
+            Seen::Item(item) => {
+                let (Event::ToolEnded { agent, call_id, result, .. }
+                | Event::Record(Record::CallSkipped { agent, call_id, result })) = &item.event
+                else {
+                    continue;
+                };
+                results.insert((agent.as_str(), call_id), result);
+            }
+            Seen::Ask(ask) => {
+                for message in ask.new.iter().filter(|message| message["role"] == "tool") {
+                    let id = message["tool_call_id"].as_str().unwrap_or_default();
+                    let known = results.get(&(ask.agent.as_str(), id));
+                    if known.is_some_and(|known| message["content"] != **known) {
+                        faults.push(format!(
+                            "{}'s call {id} gave {known:?}, and its history says {}",
+                            ask.agent, message["content"]
+                        ));
+                    }
+                }
+            }
+            _ => {}
         }
     }
     faults
