@@ -174,6 +174,7 @@ fn settings(config: &Config, id: Uuid, folder: &Path, has_journal: bool, scripte
         teammate_model: config.teammate_model.clone(),
         teammates_max: config.limits.teammates_max,
         turn_calls_max: config.limits.turn_calls_max,
+        request_timeout: config.limits.request_timeout,
         yes: config.yes,
         source: match config.front {
             FrontEnd::Print { .. } => Source::Once,

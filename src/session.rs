@@ -9,6 +9,7 @@ mod commands;
 mod delivery;
 mod desk;
 mod ending;
+mod expiring;
 mod finish;
 mod last_words;
 mod letters;
@@ -69,6 +70,8 @@ pub struct Settings {
     pub teammates_max: usize,
     /// Model calls a turn.
     pub turn_calls_max: u32,
+    /// How long a plan may wait for the lead's review.
+    pub request_timeout: Duration,
     /// The user's own settings confirm every proposal.
     pub yes: bool,
     /// Where lines come from.
@@ -147,6 +150,8 @@ pub struct Session {
     lead_turn_has_line: bool,
     team: Vec<Teammate>,
     requests: RequestTable,
+    /// When the time of each pending plan is up.
+    plan_deadlines: Vec<(Uuid, Instant)>,
     letters: Letters,
     confirmation: Confirmation,
     question: Option<Question>,
@@ -191,6 +196,7 @@ impl Session {
             lead_turn_has_line: false,
             team: Vec::new(),
             requests: RequestTable::default(),
+            plan_deadlines: Vec::new(),
             letters: Letters::default(),
             confirmation: Confirmation::default(),
             question: None,
