@@ -58,6 +58,8 @@ pub(crate) struct Agent {
     pub(crate) calls: u64,
     /// Where the first turn goes on, if an earlier run began it.
     pub(crate) going_on: GoingOn,
+    /// Has it run a tool that is no team tool, and not said so yet?
+    pub(crate) acted: bool,
     /// Model calls that one turn may take.
     pub(crate) turn_calls_max: u32,
 }
@@ -103,6 +105,7 @@ impl Agent {
                     Err(end) => return end,
                 },
             };
+            self.acted |= calls.iter().any(|call| tools::is_local(&call.slot.name));
             match self.hands.run(calls, &mut self.history, &self.port, &self.reins).await {
                 Flow::GoOn => {}
                 Flow::Yield => return TurnEnd::Yielded,
@@ -120,7 +123,7 @@ impl Agent {
 
     /// Puts what has arrived into the history and asks the model.
     async fn next_reply(&mut self) -> Result<Reply, TurnEnd> {
-        match self.port.intake().await {
+        match self.port.intake(std::mem::take(&mut self.acted)).await {
             Some(Intake::GoOn(entries)) => entries.iter().for_each(|entry| self.history.push_user(entry)),
             Some(Intake::Suspend) => return Err(TurnEnd::Suspended),
             Some(Intake::End) | None => return Err(TurnEnd::Ended),

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of files, clocks, tasks or terminals: ids and times come in as arguments, decisions go out as values.
 
+pub mod chatter;
 pub mod confirm;
 pub mod folded;
 pub mod gate;

@@ -5,6 +5,7 @@
 
 mod backlog;
 mod calls;
+mod chatting;
 mod commands;
 mod delivery;
 mod desk;
@@ -39,6 +40,7 @@ use crate::agent::{Report, ToSession};
 use crate::journal::{Events, Views};
 use crate::mail::{Post, Watch};
 use crate::model::Client;
+use crate::protocol::chatter::Chatter;
 use crate::protocol::{AgentName, Confirmation, Letters, MailKey, RequestTable};
 use crate::seam::{self, Defect};
 use crate::tools::Workshop;
@@ -153,6 +155,9 @@ pub struct Session {
     /// When the time of each pending plan is up.
     plan_deadlines: Vec<(Uuid, Instant)>,
     letters: Letters,
+    chatter: Chatter,
+    /// Calls whose end is told after a pause.
+    slowed: Vec<chatting::Slowed>,
     confirmation: Confirmation,
     question: Option<Question>,
     leaving: Option<Leaving>,
@@ -198,6 +203,8 @@ impl Session {
             requests: RequestTable::default(),
             plan_deadlines: Vec::new(),
             letters: Letters::default(),
+            chatter: Chatter::default(),
+            slowed: Vec::new(),
             confirmation: Confirmation::default(),
             question: None,
             leaving: None,
@@ -253,7 +260,10 @@ impl Session {
             return;
         }
         match what {
-            ToSession::Intake { answer } => {
+            ToSession::Intake { acted, answer } => {
+                if acted {
+                    self.chatter.acted(&agent);
+                }
                 let intake = self.intake(&agent);
                 self.unit.answer(move || drop(answer.send(intake)));
             }

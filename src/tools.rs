@@ -25,7 +25,7 @@ pub use calls::{
 };
 #[cfg(target_os = "linux")]
 pub use shell::guard_if_asked;
-pub use spec::{PROPOSE_TEAM, definitions};
+pub use spec::{PROPOSE_TEAM, definitions, is_local};
 pub use workshop::Workshop;
 
 /// Who calls.

@@ -12,6 +12,8 @@ use super::Remains;
 pub(crate) enum ToSession {
     /// Before a model call: what has arrived?
     Intake {
+        /// Since the last one it has run a tool that is no team tool.
+        acted: bool,
         /// Where the answer goes.
         answer: oneshot::Sender<Intake>,
     },
@@ -90,9 +92,9 @@ impl Port {
     }
 
     /// Asks for what has arrived; `None` when the session is gone.
-    pub(crate) async fn intake(&self) -> Option<Intake> {
+    pub(crate) async fn intake(&self, acted: bool) -> Option<Intake> {
         let (answer, answered) = oneshot::channel();
-        self.send(ToSession::Intake { answer });
+        self.send(ToSession::Intake { acted, answer });
         answered.await.ok()
     }
 

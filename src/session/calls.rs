@@ -15,13 +15,18 @@ impl Session {
         if let Some(why) = call.texts().into_iter().find_map(|text| check_length(text).err()) {
             return self.settle_call(caller, CallEnd::error(why));
         }
+        if !call.is_talk() {
+            self.chatter.acted(by);
+        }
         let end = match call {
             TeamCall::SpawnTeammate { name, role: _, prompt, require_plan, model: _ } => {
                 return self.spawn_call(&name, prompt, require_plan, caller);
             }
             TeamCall::ProposeTeam { members, reason } => self.propose(members, reason),
             TeamCall::SendMessage { to, content, wake, reply_to } => {
-                self.send_message(by, &to, content, wake, reply_to.as_deref())
+                let end = self.send_message(by, &to, content, wake, reply_to.as_deref());
+                let to = self.recipient(&to);
+                return self.settle_talk(caller, to.as_ref(), end);
             }
             TeamCall::Broadcast { content, wake } => self.broadcast(by, &content, wake),
             TeamCall::WithdrawMessage { id } => self.withdraw_message(by, &id),

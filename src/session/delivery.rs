@@ -12,6 +12,7 @@ use crate::protocol::{AgentName, Mail, MailKey, Message, MessageType, Metadata};
 use crate::seam::{self, Defect};
 
 use super::Session;
+use super::chatting::talker;
 use super::letters::inside;
 
 /// The safety look while there is nothing to watch yet.
@@ -57,9 +58,11 @@ impl Session {
             self.letters.sent(message);
             self.emit(Event::MailSent { message: message.clone() });
         }
+        let talkers: Vec<AgentName> = batch.iter().filter_map(talker).cloned().collect();
         self.post.issue(batch);
         self.unit.letter_to(to);
         self.unit.look_at(to);
+        talkers.iter().for_each(|from| self.count_talk(from, to));
     }
 
     /// Looks into every mailbox of a living agent, and renews the watch if its folder went.
@@ -173,6 +176,7 @@ impl Session {
         let lines = if name.is_lead() { self.lines.len() } else { 0 };
         if lines > 0 {
             self.lead_turn_has_line = true;
+            self.chatter.acted(name);
             entries.extend(self.lines.drain(..));
         }
         if !entries.is_empty() {

@@ -95,6 +95,7 @@ impl Desk {
             history,
             calls,
             going_on,
+            acted: false,
             turn_calls_max: start.turn_calls_max,
         };
         self.task = Some(tokio::spawn(agent.live(orders)).abort_handle());

@@ -196,6 +196,7 @@ impl Session {
     pub(super) fn conclude(&mut self, name: &AgentName, status: Status, reason: &str) {
         self.change_work(name, Work::end);
         self.expire_requests_of(name);
+        self.end_pauses_of(Some(name));
         let unread = self.take_back(name);
         let mut inbox = Vec::new();
         if let Some(teammate) = self.teammate_mut(name) {
@@ -224,7 +225,7 @@ impl Session {
         let of_endings = endings.flat_map(|ending| ending.call_deadline.into_iter().chain([ending.answer_deadline]));
         let aborts = self.team.iter().filter_map(|teammate| teammate.abort_at);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.deadline);
-        of_endings.chain(aborts).chain(leaving).chain(self.plan_deadline()).min()
+        of_endings.chain(aborts).chain(leaving).chain(self.plan_deadline()).chain(self.pause_deadline()).min()
     }
 
     /// Enforces what is due.
@@ -251,5 +252,6 @@ impl Session {
             self.approve_shutdown(&name);
         }
         self.expire_overdue_plans();
+        self.end_pauses();
     }
 }

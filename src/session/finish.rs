@@ -137,6 +137,7 @@ impl Session {
         if self.anybody_busy() {
             self.notice(Level::Info, "ending what is running (once more to leave at once)");
         }
+        self.end_pauses_of(None);
         self.lead.reins.halt(Halt::Suspend);
         for teammate in self.living() {
             teammate.desk.reins.halt(Halt::Suspend);

@@ -62,14 +62,20 @@ impl Session {
 
     /// Ends a team call: its result is recorded with what it did, and told afterwards.
     pub(super) fn settle_call(&mut self, caller: Caller, end: CallEnd) {
+        let tell = self.record_settled(caller, end);
+        self.unit.answer(tell);
+    }
+
+    /// Records the end of a team call; gives what tells it.
+    pub(super) fn record_settled(&mut self, caller: Caller, end: CallEnd) -> Box<dyn FnOnce() + Send> {
         let Caller { agent, call_id, answer } = caller;
         let CallEnd { ok, text: result, ends_turn } = end.clone();
         self.record(Record::CallSettled { agent, call_id, ok, result, ends_turn });
-        self.unit.answer(move || {
+        Box::new(move || {
             killpoint::pass("call_done");
             // Whose task is gone needs no answer.
             drop(answer.send(end));
-        });
+        })
     }
 
     /// Records what the last step did, then lets it out; an idle reader that is woken by it is the next step.

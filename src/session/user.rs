@@ -127,6 +127,7 @@ impl Session {
         self.answer_question(false);
         if self.lead.busy {
             self.lead.reins.halt(crate::agent::Halt::EndTurn("interrupted by the user"));
+            self.end_pauses_of(Some(&AgentName::lead()));
         }
     }
 

@@ -330,6 +330,28 @@ impl TeamCall {
         }
     }
 
+    /// Does it merely say or ask something?
+    #[must_use]
+    pub fn is_talk(&self) -> bool {
+        match self {
+            Self::SendMessage { .. }
+            | Self::Broadcast { .. }
+            | Self::WithdrawMessage { .. }
+            | Self::ListTeammates {}
+            | Self::RequestStatus { .. }
+            | Self::ListRequests { .. }
+            | Self::ReportStatus { .. } => true,
+            Self::ProposeTeam { .. }
+            | Self::SpawnTeammate { .. }
+            | Self::AssignTask { .. }
+            | Self::RequestPlan { .. }
+            | Self::ReviewPlan { .. }
+            | Self::RequestShutdown { .. }
+            | Self::SubmitPlan { .. }
+            | Self::ShutdownResponse { .. } => false,
+        }
+    }
+
     fn spec(&self) -> &'static Spec {
         match self {
             Self::SendMessage { .. } => &spec::SEND_MESSAGE,

@@ -86,6 +86,12 @@ pub(super) fn names(role: Role) -> Vec<&'static str> {
     of(role).map(|spec| spec.name).collect()
 }
 
+/// Is this a tool that works on something, and no team tool?
+#[must_use]
+pub fn is_local(name: &str) -> bool {
+    TABLE.iter().any(|spec| spec.name == name && spec.effect != Effect::Team)
+}
+
 /// The `tools` array of a request. Always the same bytes for a role, so that servers can cache the prefix.
 #[must_use]
 pub fn definitions(role: Role) -> &'static Value {

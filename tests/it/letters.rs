@@ -1,7 +1,8 @@
 //! What agents write to each other: waking or not, in reply to something, taken back, too long.
 
-use crate::harness::{Bench, results, user_texts};
+use crate::harness::{Bench, results, user_texts, wait_for};
 use crate::open::{rule, scenario};
+use crate::pty::Terminal;
 
 #[test]
 fn i7_a_message_that_is_to_wake_nobody_waits_for_the_next_turn() {
@@ -114,5 +115,42 @@ fn i8_what_is_too_long_to_be_sent_is_refused_with_advice_and_last_words_go_into_
     let path = result.split_once(note).expect("a note").1.split_once(')').expect("its end").0;
     assert!(path.contains("/out/result-alice-"), "{path}");
     assert_eq!(std::fs::read_to_string(path).expect("the whole"), format!("{long}END"));
+    bench.assert_no_faults();
+}
+
+#[test]
+fn two_that_only_talk_are_noticed_and_slowed_and_nothing_is_lost() {
+    let talks = |agent: &str, other: &str, when: &str| {
+        rule(&format!(
+            "agent = \"{agent}\"\n{when}\ncalls = [{{ tool = \"send_message\", arguments = {{ to = \"{other}\", content = \"thank you\" }} }}]"
+        ))
+    };
+    let more = talks("alice", "bob", "n = 1")
+        + &talks("alice", "bob", "event = \"[Message from bob]\"")
+        + &talks("bob", "alice", "event = \"[Message from alice]\"");
+    let bench = Bench::new(&scenario(&[("alice", false), ("bob", false)], &more));
+    let mut terminal = Terminal::start(&bench, 140, 60);
+    terminal.line("team");
+    terminal.see("[team] proposal");
+    terminal.line("yes");
+    terminal.see("alice and bob have sent each other 12 messages and done nothing else; they are slowed down");
+    let slowed = wait_for("a slowed message", || {
+        let everybody = bench.requests_of("alice").into_iter().chain(bench.requests_of("bob"));
+        everybody.flat_map(|request| results(&request)).find(|text| text.contains("; slowed by "))
+    });
+    assert!(slowed.contains("do some work, or end your turn if there is none"), "{slowed}");
+    let told = || bench.requests_of("lead").iter().flat_map(user_texts).collect::<Vec<_>>();
+    let about = "[message] system: alice and bob have sent each other 12 messages";
+    wait_for("what the lead is told", || told().iter().any(|text| text.contains(about)).then_some(()));
+    // A pause is no obstacle to an end.
+    terminal.line("/stop alice");
+    terminal.line("/stop bob");
+    terminal.see("[all teammates shut down]");
+    let (alice, bob) = (bench.requests_of("alice"), bench.requests_of("bob"));
+    let thanks = |requests: &[s15::scenario::Recorded]| {
+        let texts = user_texts(requests.last().expect("asked"));
+        texts.iter().map(|text| text.matches("thank you").count()).sum::<usize>()
+    };
+    assert!(thanks(&alice) + thanks(&bob) >= 12, "all that was sent while they lived has arrived");
     bench.assert_no_faults();
 }
