@@ -89,6 +89,9 @@ pub struct Flags {
     /// Longest time a command may run, in seconds [default: 120].
     #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub bash_timeout: Option<String>,
+    /// Longest time a command may run in the background, in seconds [default: 3600].
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
+    pub job_timeout: Option<String>,
     /// Most model calls in one piece of work [default: 200].
     #[arg(long, value_name = "N", help_heading = "Limits", hide_short_help = true)]
     pub turn_calls_max: Option<String>,
@@ -139,6 +142,7 @@ impl Flags {
             ("output_format", &self.output_format),
             ("state_dir", &self.state_dir),
             ("bash_timeout", &self.bash_timeout),
+            ("job_timeout", &self.job_timeout),
             ("turn_calls_max", &self.turn_calls_max),
             ("retries_max", &self.retries_max),
             ("retry_base_ms", &self.retry_base_ms),

@@ -173,6 +173,7 @@ fn settings(config: &Config, id: Uuid, folder: &Path, has_journal: bool, scripte
         model: config.model.clone(),
         teammate_model: config.teammate_model.clone(),
         teammates_max: config.limits.teammates_max,
+        job_timeout: config.limits.job_timeout,
         turn_calls_max: config.limits.turn_calls_max,
         yes: config.yes,
         source: match config.front {

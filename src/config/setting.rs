@@ -17,6 +17,7 @@ pub(crate) enum Setting {
     OutputFormat,
     StateDir,
     BashTimeout,
+    JobTimeout,
     TurnCallsMax,
     RetriesMax,
     RetryBaseMs,
@@ -38,7 +39,7 @@ pub(crate) enum ProjectMay {
 }
 
 impl Setting {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Cd,
         Self::Config,
         Self::Color,
@@ -51,6 +52,7 @@ impl Setting {
         Self::OutputFormat,
         Self::StateDir,
         Self::BashTimeout,
+        Self::JobTimeout,
         Self::TurnCallsMax,
         Self::RetriesMax,
         Self::RetryBaseMs,
@@ -75,6 +77,7 @@ impl Setting {
             Self::OutputFormat => "output_format",
             Self::StateDir => "state_dir",
             Self::BashTimeout => "bash_timeout",
+            Self::JobTimeout => "job_timeout",
             Self::TurnCallsMax => "turn_calls_max",
             Self::RetriesMax => "retries_max",
             Self::RetryBaseMs => "retry_base_ms",
@@ -110,6 +113,7 @@ impl Setting {
             | Self::OutputFormat
             | Self::StateDir
             | Self::BashTimeout
+            | Self::JobTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs
@@ -138,6 +142,7 @@ impl Setting {
             | Self::OutputFormat
             | Self::StateDir
             | Self::BashTimeout
+            | Self::JobTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs

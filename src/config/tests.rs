@@ -141,7 +141,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
         .set("S15_STATE_DIR", "/nowhere/state")
         .set("S15_TEAMMATE_MODEL", "small")
         .set("S15_YES", "true")
-        .user_file("turn_calls_max = 9\nretries_max = 0\nretry_base_ms = 20\nretry_wait_max = 2\nconnect_timeout = 3\nfirst_byte_timeout = 4\nidle_timeout = \"5\"\ncolor = 'always'")
+        .user_file("turn_calls_max = 9\nretries_max = 0\nretry_base_ms = 20\nretry_wait_max = 2\nconnect_timeout = 3\nfirst_byte_timeout = 4\nidle_timeout = \"5\"\njob_timeout = 6\ncolor = 'always'")
         .resolve(&[])
         .unwrap();
     let seconds = Duration::from_secs;
@@ -149,6 +149,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
         teammates_max: 3,
         turn_calls_max: 9,
         bash_timeout: seconds(7),
+        job_timeout: seconds(6),
         retries_max: 0,
         retry_base: Duration::from_millis(20),
         retry_wait_max: seconds(2),

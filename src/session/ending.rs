@@ -200,6 +200,7 @@ impl Session {
         for request in expired {
             self.request_ended(request, None);
         }
+        self.jobs.stop_of(name, "its owner has ended");
         let unread = self.take_back(name);
         let mut inbox = Vec::new();
         if let Some(teammate) = self.teammate_mut(name) {

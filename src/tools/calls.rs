@@ -47,6 +47,8 @@ pub struct BashArgs {
     pub command: String,
     /// Time limit in seconds.
     pub timeout: Option<u64>,
+    /// Goes on beside what its caller does next.
+    pub run_in_background: Option<bool>,
 }
 
 /// `read_file`
@@ -120,6 +122,19 @@ pub enum TeamCall {
     /// Takes back an own message.
     WithdrawMessage {
         /// Its id, or a part of it.
+        id: String,
+    },
+    /// `bash` in the background.
+    #[serde(skip)]
+    StartJob(BashArgs),
+    /// What a background command has said since the last look.
+    BashOutput {
+        /// Its id.
+        id: String,
+    },
+    /// Ends a background command.
+    BashStop {
+        /// Its id.
         id: String,
     },
     /// Who is there.
@@ -258,11 +273,13 @@ impl Call {
     pub(super) fn from_arguments(spec: &Spec, mut arguments: Map<String, Value>) -> Result<Self, String> {
         arguments.insert(spec::TAG.to_owned(), Value::from(spec.name));
         let arguments = Value::Object(arguments);
-        let call = match spec.effect {
-            Effect::Team => serde_json::from_value(arguments).map(Self::Team),
-            Effect::Read | Effect::Write | Effect::Execute => serde_json::from_value(arguments).map(Self::Local),
-        };
-        call.map_err(|error| error.to_string())
+        if !spec::is_local(spec) {
+            return serde_json::from_value(arguments).map(Self::Team).map_err(|error| error.to_string());
+        }
+        Ok(match serde_json::from_value(arguments).map_err(|error| error.to_string())? {
+            LocalCall::Bash(call) if call.run_in_background == Some(true) => Self::Team(TeamCall::StartJob(call)),
+            call => Self::Local(call),
+        })
     }
 
     fn spec(&self) -> &'static Spec {
@@ -324,6 +341,9 @@ impl TeamCall {
                 prompts.chain([reason.as_str()]).collect()
             }
             Self::WithdrawMessage { .. }
+            | Self::StartJob(_)
+            | Self::BashOutput { .. }
+            | Self::BashStop { .. }
             | Self::ListTeammates {}
             | Self::RequestStatus { .. }
             | Self::ListRequests { .. } => Vec::new(),
@@ -334,6 +354,9 @@ impl TeamCall {
         match self {
             Self::SendMessage { .. } => &spec::SEND_MESSAGE,
             Self::WithdrawMessage { .. } => &spec::WITHDRAW_MESSAGE,
+            Self::StartJob(_) => &spec::BASH,
+            Self::BashOutput { .. } => &spec::BASH_OUTPUT,
+            Self::BashStop { .. } => &spec::BASH_STOP,
             Self::ListTeammates {} => &spec::LIST_TEAMMATES,
             Self::ProposeTeam { .. } => &spec::PROPOSE,
             Self::SpawnTeammate { .. } => &spec::SPAWN_TEAMMATE,
@@ -359,7 +382,11 @@ impl TeamCall {
             Self::ReviewPlan { request_id, approve, .. } | Self::ShutdownResponse { request_id, approve, .. } => {
                 answer(*approve, request_id)
             }
-            Self::RequestStatus { request_id: id } | Self::WithdrawMessage { id } => id.clone(),
+            Self::RequestStatus { request_id: id }
+            | Self::WithdrawMessage { id }
+            | Self::BashOutput { id }
+            | Self::BashStop { id } => id.clone(),
+            Self::StartJob(call) => format!("{} &", call.command),
             Self::ProposeTeam { members, .. } => {
                 members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(", ")
             }

@@ -7,6 +7,7 @@ mod environment;
 mod guarded;
 #[cfg(target_os = "linux")]
 mod guardian;
+mod job;
 mod leftovers;
 mod processes;
 mod running;
@@ -24,8 +25,11 @@ use nix::sys::signal::Signal;
 use self::guarded::Guardians;
 #[cfg(target_os = "linux")]
 pub use self::guardian::guard_if_asked;
+pub(crate) use self::job::JobRun;
+pub(super) use self::job::prepare as prepare_job;
+pub use self::job::{Job, JobEnd};
 use self::running::{Ended, Pumped, Running, StartError};
-use super::collector::Collector;
+use super::collector::{Collector, Sink};
 use super::{BashArgs, Output, Stop};
 
 /// Longest time limit that a call can ask for, in seconds. The user's own default may be longer.
@@ -78,22 +82,36 @@ impl Shell {
     }
 
     /// Runs a command to its end, its limit, or until `stop` completes. Dropped in the middle, it ends the command too.
-    pub(super) async fn run(&self, call: &BashArgs, mut stop: Stop<'_>) -> Output {
-        let limit = self.limit(call.timeout);
+    pub(super) async fn run(&self, call: &BashArgs, stop: Stop<'_>) -> Output {
+        let mut output = Collector::new(&self.out_dir);
+        match self.carry_out(call, self.limit(call.timeout), &mut output, stop).await {
+            Ok((end, ended)) => describe(&end, &output.finish(), &ended),
+            Err(why) => Output::error(why),
+        }
+    }
+
+    /// # Errors
+    /// Why the command could not be started, and what to do about it.
+    async fn carry_out(
+        &self,
+        call: &BashArgs,
+        limit: Duration,
+        output: &mut impl Sink,
+        mut stop: Stop<'_>,
+    ) -> Result<(End, Ended), String> {
         let started = Running::start(self.guardians.as_ref(), &self.program, &call.command, &self.workspace).await;
         let mut running = match started {
             Ok(running) => running,
-            Err(error) => return Output::error(self.not_started(&error, &call.command)),
+            Err(error) => return Err(self.not_started(&error, &call.command)),
         };
-        let mut output = Collector::new(&self.out_dir);
-        let why = running.pump(&mut output, limit, &mut stop, Running::has_exited).await;
+        let why = running.pump(output, limit, &mut stop, Running::has_exited).await;
         match why {
-            Pumped::Enough => drop(running.pump(&mut output, PIPE_GRACE, &mut stop, Running::is_closed).await),
-            Pumped::Stopped(_) | Pumped::TimeUp => running.terminate(&mut output).await,
+            Pumped::Enough => drop(running.pump(output, PIPE_GRACE, &mut stop, Running::is_closed).await),
+            Pumped::Stopped(_) | Pumped::TimeUp => running.terminate(output).await,
         }
-        let ended = running.end(&mut output).await;
+        let ended = running.end(output).await;
         if let Some(error) = &ended.not_started {
-            return Output::error(self.not_started(error, &call.command));
+            return Err(self.not_started(error, &call.command));
         }
         let end = match (why, ended.status) {
             (Pumped::Stopped(why), _) => End::Stopped(why),
@@ -101,7 +119,7 @@ impl Shell {
             (Pumped::Enough, Some(status)) => End::Exited(status),
             (Pumped::Enough, None) => End::Lost,
         };
-        describe(&end, &output.finish(), &ended)
+        Ok((end, ended))
     }
 
     fn limit(&self, seconds: Option<u64>) -> Duration {
@@ -170,6 +188,13 @@ fn describe(end: &End, output: &str, ended: &Ended) -> Output {
             (false, false)
         }
     };
+    text.push_str(&left_behind(ended, ended_by_itself));
+    Output { ok, text }
+}
+
+/// What became of those that the command had started, a line each.
+fn left_behind(ended: &Ended, ended_by_itself: bool) -> String {
+    let mut text = String::new();
     // Writing to a String can't fail.
     if ended_by_itself && !ended.ended.is_empty() {
         let _ = write!(text, "\nA background process was ended with the command: {}", ended.ended.join(", "));
@@ -180,7 +205,7 @@ fn describe(end: &End, output: &str, ended: &Ended) -> Output {
     if ended.unguarded {
         text.push_str(UNGUARDED);
     }
-    Output { ok, text }
+    text
 }
 
 fn status_words(status: ExitStatus) -> String {

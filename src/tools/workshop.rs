@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use crate::seam;
 
 use super::paths::Workspace;
-use super::shell::Shell;
-use super::{Intent, LocalCall, Output, Stop, files, search, text};
+use super::shell::{Job, JobRun, Shell, prepare_job};
+use super::{BashArgs, Intent, LocalCall, Output, Stop, files, search, text};
 
 /// How long a write that has begun may take to end after it was told to.
 const WRITE_GRACE: Duration = Duration::from_secs(5);
@@ -83,6 +83,12 @@ impl Workshop {
         }
     }
 
+    /// A command for the background and its owner's hold on it: it runs when it is awaited, and its end says how it ended.
+    /// `name` is new in this session, and that of the file for its output.
+    pub(crate) fn job(self: &Arc<Self>, call: BashArgs, limit: Duration, name: &str) -> (Job, JobRun) {
+        prepare_job(Arc::clone(self), call, limit, name)
+    }
+
     /// Does the file that a call changes hold what an earlier run's [`Intent`] heard of?
     pub async fn holds(&self, call: &LocalCall, digest: &str) -> bool {
         let path = match call {
@@ -130,6 +136,12 @@ impl Workshop {
             Ok(done) => finished(done, why),
             Err(_) => interrupted(why, "the disk doesn't answer: whether the file was changed is not known, read it"),
         }
+    }
+}
+
+impl AsRef<Shell> for Workshop {
+    fn as_ref(&self) -> &Shell {
+        &self.shell
     }
 }
 

@@ -8,6 +8,7 @@ mod demo;
 mod endless;
 mod harness;
 mod headless;
+mod jobs;
 mod kills;
 mod letters;
 mod mail_processes;

@@ -151,7 +151,7 @@ fn workshop(bench: &Bench) -> Workshop {
 }
 
 fn call(command: String) -> LocalCall {
-    LocalCall::Bash(BashArgs { command, timeout: None })
+    LocalCall::Bash(BashArgs { command, timeout: None, run_in_background: None })
 }
 
 /// Runs what waits beside the bench, which has a runtime of its own.

@@ -12,7 +12,7 @@ use tokio::net::unix::pipe;
 use tokio::time::sleep;
 
 use super::super::Stop;
-use super::super::collector::Collector;
+use super::super::collector::Sink;
 use super::direct::Direct;
 use super::guarded::{Guarded, Guardians};
 
@@ -103,7 +103,7 @@ impl Running {
     /// looked at before each read: output without end must not hide them.
     pub(super) async fn pump(
         &mut self,
-        output: &mut Collector,
+        output: &mut impl Sink,
         limit: Duration,
         stop: &mut Stop<'_>,
         enough: fn(&Self) -> bool,
@@ -126,7 +126,7 @@ impl Running {
     }
 
     /// TERM for the whole group and a moment to heed it, its last words included. What remains is for [`Self::end`].
-    pub(super) async fn terminate(&mut self, output: &mut Collector) {
+    pub(super) async fn terminate(&mut self, output: &mut impl Sink) {
         match &mut self.command {
             Held::Direct(command) => command.terminate(),
             Held::Guarded(command) => command.terminate(),
@@ -144,7 +144,7 @@ impl Running {
     }
 
     /// Takes the command's status, ends what it left behind, and names that.
-    pub(super) async fn end(&mut self, output: &mut Collector) -> Ended {
+    pub(super) async fn end(&mut self, output: &mut impl Sink) -> Ended {
         self.read_what_is_there(output);
         match &mut self.command {
             Held::Direct(command) => command.end(self.open.then_some(&self.pipe)),
@@ -153,7 +153,7 @@ impl Running {
     }
 
     /// Empties the pipe without waiting.
-    fn read_what_is_there(&mut self, output: &mut Collector) {
+    fn read_what_is_there(&mut self, output: &mut impl Sink) {
         // A flood is not followed any further than a pipe can hold.
         for _ in 0..PIPE_READS_MAX {
             match self.pipe.try_read(&mut self.buffer) {

@@ -41,7 +41,7 @@ async fn output_comes_in_order_with_the_command_s_end() {
 #[tokio::test]
 async fn what_cannot_be_started_is_said_with_what_to_do() {
     let bench = Bench::new();
-    let call = |command: &str| BashArgs { command: command.to_owned(), timeout: None };
+    let call = |command: &str| BashArgs { command: command.to_owned(), timeout: None, run_in_background: None };
     let never = || -> Stop<'static> { Box::pin(std::future::pending()) };
     let shell = |program: &str| {
         Shell::new(&bench.path(""), bench.outside("out"), Duration::from_secs(60)).with_program(program)
