@@ -86,6 +86,9 @@ pub struct Flags {
     /// Where locks and journals are kept [default: ~/.local/state/s15].
     #[arg(long, value_name = "DIR", help_heading = "Limits", hide_short_help = true)]
     pub state_dir: Option<String>,
+    /// Secrets in the environment that commands get all the same: names, * at the end for any rest.
+    #[arg(long, value_name = "NAMES", help_heading = "Limits", hide_short_help = true)]
+    pub env_pass: Option<String>,
     /// Longest time a command may run, in seconds [default: 120].
     #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub bash_timeout: Option<String>,
@@ -141,6 +144,7 @@ impl Flags {
             ("max_teammates", &self.max_teammates),
             ("output_format", &self.output_format),
             ("state_dir", &self.state_dir),
+            ("env_pass", &self.env_pass),
             ("bash_timeout", &self.bash_timeout),
             ("job_timeout", &self.job_timeout),
             ("turn_calls_max", &self.turn_calls_max),

@@ -10,6 +10,7 @@
 //! * [`scenario`]: the scripted model server behind the demo and the tests.
 //! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
 //! * [`killpoint`]: where tests pull the plug; nothing in a release build.
+//! * [`secrets`]: what the environment held, and who else must not find it there.
 //! * `seam`: where a simulation stands in for the system; nothing without tests.
 //! * [`sessions`]: which there are, read from their journals.
 //! * [`cli`], [`config`], [`lock`], [`run`]: what was typed, what it means, and how the parts are put together.
@@ -29,6 +30,7 @@ pub mod protocol;
 pub mod run;
 pub mod scenario;
 mod seam;
+pub mod secrets;
 pub mod session;
 pub mod sessions;
 pub mod tools;

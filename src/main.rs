@@ -21,6 +21,10 @@ fn main() -> ExitCode {
     if let Some(code) = s15::tools::guard_if_asked() {
         return code;
     }
+    // While there is no other thread. A process that can't be looked into leaves no image of itself behind either.
+    s15::secrets::seal();
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_dumpable(false);
     let cli = Cli::parse();
     restore_terminal_on_panic();
     let code = start(&cli).unwrap_or_else(|refusal| {

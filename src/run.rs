@@ -16,7 +16,7 @@ use crate::mail::Post;
 use crate::model::{Client, ClientSettings, Secret};
 use crate::session::{Means, Recalled, Session, Settings, Source, UserInput, command_names};
 use crate::sessions::{self, End, Summary};
-use crate::tools::Workshop;
+use crate::tools::{Environment, Workshop};
 use crate::ui::{Color, Front, OutputFormat, Typed, Ui, UiOptions};
 
 /// How a run begins, where it isn't the user who begins it.
@@ -37,6 +37,8 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let client = Client::new(client_settings(&config, id)).map_err(anyhow::Error::msg)?;
     let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
         .with_context(|| config.workspace.display().to_string())?;
+    let key = config.api_key.as_ref().map(config::Key::expose);
+    let workshop = workshop.with_environment(Environment::new(&config.env_pass, key));
     // This very program, whatever has become of its file since.
     #[cfg(target_os = "linux")]
     let workshop = workshop.guarded_by(Path::new("/proc/self/exe"));

@@ -25,7 +25,7 @@ pub use calls::{
 };
 #[cfg(target_os = "linux")]
 pub use shell::guard_if_asked;
-pub use shell::{Job, JobEnd};
+pub use shell::{Environment, Job, JobEnd, Told};
 pub use spec::{PROPOSE_TEAM, definitions};
 pub use workshop::Workshop;
 

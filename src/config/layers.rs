@@ -108,7 +108,8 @@ impl Layers {
                 let advice = format!("{origin}: other users of this machine can read it; chmod 600 that file");
                 self.warnings.push(advice);
             }
-            let text = plain(value).ok_or_else(|| wrong_form(&origin))?;
+            let list = if setting == Setting::EnvPass { list(value) } else { None };
+            let text = list.or_else(|| plain(value)).ok_or_else(|| wrong_form(&origin))?;
             self.say(setting, text, origin);
         }
         Ok(())
@@ -193,6 +194,12 @@ fn plain(value: &Value) -> Option<String> {
         Value::Boolean(switch) => Some(switch.to_string()),
         Value::Float(_) | Value::Datetime(_) | Value::Array(_) | Value::Table(_) => None,
     }
+}
+
+/// A list of texts as one text.
+fn list(value: &Value) -> Option<String> {
+    let items: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
+    Some(items?.join(","))
 }
 
 fn wrong_form(origin: &str) -> ConfigError {

@@ -18,6 +18,7 @@ pub(crate) enum Setting {
     StateDir,
     BashTimeout,
     JobTimeout,
+    EnvPass,
     TurnCallsMax,
     RetriesMax,
     RetryBaseMs,
@@ -39,7 +40,7 @@ pub(crate) enum ProjectMay {
 }
 
 impl Setting {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Cd,
         Self::Config,
         Self::Color,
@@ -53,6 +54,7 @@ impl Setting {
         Self::StateDir,
         Self::BashTimeout,
         Self::JobTimeout,
+        Self::EnvPass,
         Self::TurnCallsMax,
         Self::RetriesMax,
         Self::RetryBaseMs,
@@ -78,6 +80,7 @@ impl Setting {
             Self::StateDir => "state_dir",
             Self::BashTimeout => "bash_timeout",
             Self::JobTimeout => "job_timeout",
+            Self::EnvPass => "env_pass",
             Self::TurnCallsMax => "turn_calls_max",
             Self::RetriesMax => "retries_max",
             Self::RetryBaseMs => "retry_base_ms",
@@ -114,6 +117,7 @@ impl Setting {
             | Self::StateDir
             | Self::BashTimeout
             | Self::JobTimeout
+            | Self::EnvPass
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs
@@ -143,6 +147,7 @@ impl Setting {
             | Self::StateDir
             | Self::BashTimeout
             | Self::JobTimeout
+            | Self::EnvPass
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs

@@ -141,7 +141,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
         .set("S15_STATE_DIR", "/nowhere/state")
         .set("S15_TEAMMATE_MODEL", "small")
         .set("S15_YES", "true")
-        .user_file("turn_calls_max = 9\nretries_max = 0\nretry_base_ms = 20\nretry_wait_max = 2\nconnect_timeout = 3\nfirst_byte_timeout = 4\nidle_timeout = \"5\"\njob_timeout = 6\ncolor = 'always'")
+        .user_file("turn_calls_max = 9\nretries_max = 0\nretry_base_ms = 20\nretry_wait_max = 2\nconnect_timeout = 3\nfirst_byte_timeout = 4\nidle_timeout = \"5\"\njob_timeout = 6\nenv_pass = ['GH_TOKEN', 'AWS_*']\ncolor = 'always'")
         .resolve(&[])
         .unwrap();
     let seconds = Duration::from_secs;
@@ -160,6 +160,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
     assert_eq!(config.limits, limits);
     assert_eq!((config.state_dir.as_path(), config.teammate_model.as_str()), (Path::new("/nowhere/state"), "small"));
     assert!(config.yes && config.color);
+    assert_eq!(config.env_pass, ["GH_TOKEN", "AWS_*"]);
 }
 
 #[test]

@@ -48,6 +48,22 @@ pub(super) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String
     })
 }
 
+/// Names of variables, each perhaps with a `*` at its end.
+pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
+    let names = text.split([',', ' ', '\n']).map(str::trim).filter(|name| !name.is_empty());
+    let checked = names.map(|name| {
+        let plain = name.strip_suffix('*').unwrap_or(name);
+        if plain.contains(|c: char| "=*".contains(c) || c.is_control()) {
+            return Err(format!(
+                "{:?} is neither a variable's name nor the beginning of one with * at its end",
+                shown(name)
+            ));
+        }
+        Ok(name.to_owned())
+    });
+    checked.collect()
+}
+
 pub(super) fn model(text: &str) -> Result<String, String> {
     let name = text.trim();
     if name.is_empty() || name.len() > MODEL_BYTES_MAX || name.chars().any(char::is_control) {

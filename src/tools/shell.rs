@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+pub use self::environment::{Environment, Told};
 use self::guarded::Guardians;
 #[cfg(target_os = "linux")]
 pub use self::guardian::guard_if_asked;
@@ -48,9 +49,17 @@ const GUARDIAN_NAME: &str = "cmd-guardian";
 pub(super) struct Shell {
     program: String,
     guardians: Option<Guardians>,
+    environment: Environment,
     workspace: PathBuf,
     out_dir: PathBuf,
     timeout: Duration,
+}
+
+/// What is to be run: `program -c command`, in a folder.
+struct Order<'a> {
+    program: &'a str,
+    command: &'a str,
+    folder: &'a Path,
 }
 
 /// How a command came to its end.
@@ -65,13 +74,26 @@ enum End {
 impl Shell {
     /// `timeout` is the limit of calls that don't ask for another.
     pub(super) fn new(workspace: &Path, out_dir: PathBuf, timeout: Duration) -> Self {
-        Self { program: "bash".to_owned(), guardians: None, workspace: workspace.to_owned(), out_dir, timeout }
+        Self {
+            program: "bash".to_owned(),
+            guardians: None,
+            environment: Environment::new(&[], None),
+            workspace: workspace.to_owned(),
+            out_dir,
+            timeout,
+        }
     }
 
     /// For tests: another program in the place of bash.
     #[cfg(test)]
     pub(super) fn with_program(mut self, program: &str) -> Self {
         self.program = program.to_owned();
+        self
+    }
+
+    /// What commands get of the user's variables.
+    pub(super) fn with_environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
         self
     }
 
@@ -99,7 +121,8 @@ impl Shell {
         output: &mut impl Sink,
         mut stop: Stop<'_>,
     ) -> Result<(End, Ended), String> {
-        let started = Running::start(self.guardians.as_ref(), &self.program, &call.command, &self.workspace).await;
+        let order = Order { program: &self.program, command: &call.command, folder: &self.workspace };
+        let started = Running::start(self.guardians.as_ref(), &order, &self.environment).await;
         let mut running = match started {
             Ok(running) => running,
             Err(error) => return Err(self.not_started(&error, &call.command)),

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::seam;
 
 use super::paths::Workspace;
-use super::shell::{Job, JobRun, Shell, prepare_job};
+use super::shell::{Environment, Job, JobRun, Shell, prepare_job};
 use super::{BashArgs, Intent, LocalCall, Output, Stop, files, search, text};
 
 /// How long a write that has begun may take to end after it was told to.
@@ -42,6 +42,13 @@ impl Workshop {
         let workspace = Workspace::new(workspace, &out_dir)?;
         let shell = Shell::new(workspace.root(), out_dir, bash_timeout);
         Ok(Self { files: Arc::new(Files { workspace, writing: Mutex::new(()) }), shell })
+    }
+
+    /// Which of the user's variables commands get; without it none that looks like a secret.
+    #[must_use]
+    pub fn with_environment(mut self, environment: Environment) -> Self {
+        self.shell = self.shell.with_environment(environment);
+        self
     }
 
     /// Each command below a process of its own that ends all it leaves behind, even if this process is killed: `program`,

@@ -18,20 +18,20 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("run", ANY),
     ("session", &["killpoint", "seam", "agent", "tools", "mail", "model", "journal", "event", "protocol"]),
     ("agent", &["killpoint", "seam", "tools", "mail", "model", "journal", "event", "protocol"]),
-    ("tools", &["killpoint", "seam", "journal", "event", "protocol"]),
+    ("tools", &["killpoint", "seam", "secrets", "journal", "event", "protocol"]),
     ("mail", &["killpoint", "private", "seam", "journal", "event", "protocol"]),
     ("model", &["killpoint", "seam", "journal", "event", "protocol"]),
     ("journal", &["killpoint", "seam", "private", "event", "protocol"]),
     ("lock", &["private", "journal"]),
     ("sessions", &["config", "journal", "lock", "protocol"]),
-    ("config", &["cli"]),
+    ("config", &["cli", "secrets"]),
     ("ui", &["event", "protocol"]),
     ("scenario", &["event", "protocol"]),
     ("event", &["protocol"]),
     ("protocol", &[]),
 ];
 /// Modules that import nothing of the crate.
-const LEAVES: [&str; 4] = ["cli", "killpoint", "private", "seam"];
+const LEAVES: [&str; 5] = ["cli", "killpoint", "private", "seam", "secrets"];
 const ANY: &[&str] = &["*"];
 
 /// Crates that belong to one module alone.

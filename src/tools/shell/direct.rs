@@ -2,7 +2,6 @@
 //! Who leaves both gets away, and so do all if this process is killed.
 
 use std::io;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::signal::unix::{self, SignalKind};
 use tokio::time::sleep;
 
 use super::running::Ended;
-use super::{environment, leftovers};
+use super::{Environment, Order, leftovers};
 
 /// How often the command's end is looked for where its signal may be blocked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -31,19 +30,19 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// Starts `program -c command` in a folder, without input, output and errors in the pipe.
-    pub(super) fn start(program: &str, command: &str, folder: &Path) -> io::Result<(Self, pipe::Receiver)> {
+    /// Starts a command, without input, output and errors in the pipe.
+    pub(super) fn start(order: &Order<'_>, environment: &Environment) -> io::Result<(Self, pipe::Receiver)> {
         // Before the start, so that no end is missed.
         let children = unix::signal(SignalKind::child())?;
         // One pipe for both, so that their order is kept.
         let (sender, receiver) = pipe::pipe()?;
         let output = sender.into_blocking_fd()?;
-        let mut process = Command::new(program);
-        process.arg("-c").arg(command).current_dir(folder);
+        let mut process = Command::new(order.program);
+        process.arg("-c").arg(order.command).current_dir(order.folder);
         // A group, but no hook before exec: that keeps to the fast way of starting a process.
         let errors = output.try_clone()?;
         process.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0).kill_on_drop(true);
-        environment::prepare(&mut process);
+        environment.prepare(&mut process);
         let child = process.spawn()?;
         // `process` goes here, and with it our hold on the writing end, or the pipe would never end.
         Ok((Self { pid: pid(&child)?, child, children, reaped: false }, receiver))

@@ -3,7 +3,6 @@
 //! Knows nothing of results; only what was read, how the command ended, and what it left behind.
 
 use std::io;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use super::super::Stop;
 use super::super::collector::Sink;
 use super::direct::Direct;
 use super::guarded::{Guarded, Guardians};
+use super::{Environment, Order};
 
 /// From the polite signal to the other.
 const TERM_GRACE: Duration = Duration::from_secs(1);
@@ -70,21 +70,20 @@ pub(super) enum Pumped {
 }
 
 impl Running {
-    /// Starts `program -c command` in a folder, without input, output and errors in one pipe; below a guardian if there
+    /// Starts a command, without input, output and errors in one pipe; below a guardian if there
     /// are any.
     pub(super) async fn start(
         guardians: Option<&Guardians>,
-        program: &str,
-        command: &str,
-        folder: &Path,
+        order: &Order<'_>,
+        environment: &Environment,
     ) -> Result<Self, StartError> {
         let (command, pipe) = match guardians {
             Some(guardians) => {
-                let (command, pipe) = guardians.start(program, command, folder).await?;
+                let (command, pipe) = guardians.start(order, environment).await?;
                 (Held::Guarded(command), pipe)
             }
             None => {
-                let (command, pipe) = Direct::start(program, command, folder).map_err(StartError::Command)?;
+                let (command, pipe) = Direct::start(order, environment).map_err(StartError::Command)?;
                 (Held::Direct(command), pipe)
             }
         };
