@@ -3,6 +3,7 @@
 //! Everything it looks at comes in as arguments. Knows nothing of agents, servers' answers or how anything is shown. A project's
 //! `.env` is never read.
 
+mod confinement;
 mod key;
 mod layers;
 mod limits;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::{Cli, Flags};
 use crate::secrets;
 
+pub use confinement::Confinement;
 pub use key::Key;
 pub use limits::Limits;
 
@@ -57,6 +59,8 @@ pub struct Config {
     pub resume: Option<Which>,
     /// Names of secrets that commands get all the same, each perhaps with a `*` at its end.
     pub env_pass: Vec<String>,
+    /// How commands are confined.
+    pub confinement: Confinement,
     /// May colour be used?
     pub color: bool,
     /// All limits.
@@ -236,6 +240,7 @@ impl Config {
             teammate_model: layers.value(Setting::TeammateModel, values::model)?.unwrap_or_else(|| model.clone()),
             yes: layers.value(Setting::Yes, values::switch)?.unwrap_or(false),
             env_pass: layers.value(Setting::EnvPass, values::names)?.unwrap_or_default(),
+            confinement: Confinement::read(&layers, env, place)?,
             color: color(&layers, &front, env, place)?,
             limits: Limits::read(&mut layers)?,
             resume: resume(cli),

@@ -113,6 +113,16 @@ fn read_holder(file: &mut File) -> Option<Holder> {
     None
 }
 
+/// Does a run hold a workspace's lock? Nobody is kept from taking it meanwhile but for a moment.
+#[must_use]
+pub fn is_held(state_dir: &Path, workspace: &Path) -> Option<Holder> {
+    let mut file = File::open(workspace_folder(state_dir, workspace).join("lock")).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read_holder(&mut file),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
 /// The folder below the state folder that belongs to a workspace.
 #[must_use]
 pub fn workspace_folder(state_dir: &Path, workspace: &Path) -> PathBuf {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::config::{self, Config, FrontEnd};
 use crate::event::{EVENT_VERSION, Event, Level};
+use crate::fence::{Fence, THIS_PROGRAM};
 use crate::journal::{Events, Journal, Mask, Views, read_session, session_folder};
 use crate::lock::{LockError, WorkspaceLock, workspace_folder};
 use crate::mail::Post;
@@ -41,7 +42,9 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let workshop = workshop.with_environment(Environment::new(&config.env_pass, key));
     // This very program, whatever has become of its file since.
     #[cfg(target_os = "linux")]
-    let workshop = workshop.guarded_by(Path::new("/proc/self/exe"));
+    let workshop = workshop.guarded_by(Path::new(THIS_PROGRAM));
+    let fence = Fence::around(&config, &folder.join("out"))?;
+    let workshop = workshop.under(fence.policy.clone());
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
     // Before the terminal is changed: a signal from here on gives it back.
@@ -58,7 +61,7 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     if let Some(text) = opening.words {
         events.emit(Event::Notice { level: Level::Info, text });
     }
-    begin(&config, id, &client, &events, warning);
+    begin(&config, id, &client, &events, warning.into_iter().chain(fence.warning.clone()));
     if let Some(session) = unfinished {
         events.emit(Event::Notice { level: Level::Info, text: how_to_go_on(&session) });
     }
@@ -133,7 +136,7 @@ impl Ground {
     }
 }
 
-fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, more: Option<String>) {
+fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, more: impl Iterator<Item = String>) {
     events.emit(Event::SessionStarted {
         version: EVENT_VERSION,
         session: id,

@@ -19,6 +19,9 @@ pub(crate) enum Setting {
     BashTimeout,
     JobTimeout,
     EnvPass,
+    Sandbox,
+    SandboxWrite,
+    SandboxNetwork,
     TurnCallsMax,
     RetriesMax,
     RetryBaseMs,
@@ -40,7 +43,7 @@ pub(crate) enum ProjectMay {
 }
 
 impl Setting {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::Cd,
         Self::Config,
         Self::Color,
@@ -55,6 +58,9 @@ impl Setting {
         Self::BashTimeout,
         Self::JobTimeout,
         Self::EnvPass,
+        Self::Sandbox,
+        Self::SandboxWrite,
+        Self::SandboxNetwork,
         Self::TurnCallsMax,
         Self::RetriesMax,
         Self::RetryBaseMs,
@@ -81,6 +87,9 @@ impl Setting {
             Self::BashTimeout => "bash_timeout",
             Self::JobTimeout => "job_timeout",
             Self::EnvPass => "env_pass",
+            Self::Sandbox => "sandbox",
+            Self::SandboxWrite => "sandbox_write",
+            Self::SandboxNetwork => "sandbox_network",
             Self::TurnCallsMax => "turn_calls_max",
             Self::RetriesMax => "retries_max",
             Self::RetryBaseMs => "retry_base_ms",
@@ -118,6 +127,9 @@ impl Setting {
             | Self::BashTimeout
             | Self::JobTimeout
             | Self::EnvPass
+            | Self::Sandbox
+            | Self::SandboxWrite
+            | Self::SandboxNetwork
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs
@@ -148,6 +160,9 @@ impl Setting {
             | Self::BashTimeout
             | Self::JobTimeout
             | Self::EnvPass
+            | Self::Sandbox
+            | Self::SandboxWrite
+            | Self::SandboxNetwork
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs

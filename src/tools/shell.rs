@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of who asked or why it must stop.
 
+#[cfg(target_os = "linux")]
+mod confined;
 mod direct;
 mod environment;
 mod guarded;
@@ -32,6 +34,7 @@ pub use self::job::{Job, JobEnd};
 use self::running::{Ended, Pumped, Running, StartError};
 use super::collector::{Collector, Sink};
 use super::{BashArgs, Output, Stop};
+use crate::sandbox::{self, Policy};
 
 /// Longest time limit that a call can ask for, in seconds. The user's own default may be longer.
 const TIMEOUT_SECS_MAX: u64 = 600;
@@ -50,6 +53,8 @@ pub(super) struct Shell {
     program: String,
     guardians: Option<Guardians>,
     environment: Environment,
+    /// What holds for commands of calls that have no narrower policy.
+    policy: Policy,
     workspace: PathBuf,
     out_dir: PathBuf,
     timeout: Duration,
@@ -60,6 +65,7 @@ struct Order<'a> {
     program: &'a str,
     command: &'a str,
     folder: &'a Path,
+    policy: &'a Policy,
 }
 
 /// How a command came to its end.
@@ -78,6 +84,7 @@ impl Shell {
             program: "bash".to_owned(),
             guardians: None,
             environment: Environment::new(&[], None),
+            policy: Policy::Full,
             workspace: workspace.to_owned(),
             out_dir,
             timeout,
@@ -97,6 +104,12 @@ impl Shell {
         self
     }
 
+    /// What commands may do, unless a call says otherwise.
+    pub(super) fn under(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// Each command below a guardian of its own.
     pub(super) fn guarded_by(mut self, program: &Path) -> Self {
         self.guardians = Some(Guardians::new(program));
@@ -104,12 +117,28 @@ impl Shell {
     }
 
     /// Runs a command to its end, its limit, or until `stop` completes. Dropped in the middle, it ends the command too.
-    pub(super) async fn run(&self, call: &BashArgs, stop: Stop<'_>) -> Output {
+    /// `policy`: what it may do, where that isn't what all may.
+    pub(super) async fn run(&self, call: &BashArgs, policy: Option<&Policy>, stop: Stop<'_>) -> Output {
+        let policy = policy.unwrap_or(&self.policy);
         let mut output = Collector::new(&self.out_dir);
-        match self.carry_out(call, self.limit(call.timeout), &mut output, stop).await {
-            Ok((end, ended)) => describe(&end, &output.finish(), &ended),
+        match self.carry_out(call, self.limit(call.timeout), policy, &mut output, stop).await {
+            Ok((end, ended)) => {
+                let said = output.finish();
+                let mut result = describe(&end, &said, &ended);
+                if let Some(hint) = self.closed(policy, &result, &said) {
+                    result.text.push('\n');
+                    result.text.push_str(&hint);
+                }
+                result
+            }
             Err(why) => Output::error(why),
         }
+    }
+
+    /// What the sandbox refused a command that failed.
+    fn closed(&self, policy: &Policy, result: &Output, said: &str) -> Option<String> {
+        let bounds = policy.bounds().filter(|_| !result.ok)?;
+        sandbox::closed_by(bounds, &self.workspace, said)
     }
 
     /// # Errors
@@ -118,10 +147,11 @@ impl Shell {
         &self,
         call: &BashArgs,
         limit: Duration,
+        policy: &Policy,
         output: &mut impl Sink,
         mut stop: Stop<'_>,
     ) -> Result<(End, Ended), String> {
-        let order = Order { program: &self.program, command: &call.command, folder: &self.workspace };
+        let order = Order { program: &self.program, command: &call.command, folder: &self.workspace, policy };
         let started = Running::start(self.guardians.as_ref(), &order, &self.environment).await;
         let mut running = match started {
             Ok(running) => running,
@@ -161,6 +191,9 @@ impl Shell {
         let error = match error {
             StartError::Guardian(error) => {
                 return format!("the process that guards commands could not be started: {error}; try again");
+            }
+            StartError::Sandbox(what) => {
+                return format!("the command was not run, since its sandbox can't be had: {what}; tell the user");
             }
             StartError::Command(error) => error,
         };

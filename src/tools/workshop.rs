@@ -13,6 +13,8 @@ use tokio::time::timeout;
 
 use crate::seam;
 
+use crate::sandbox::Policy;
+
 use super::paths::Workspace;
 use super::shell::{Environment, Job, JobRun, Shell, prepare_job};
 use super::{BashArgs, Intent, LocalCall, Output, Stop, files, search, text};
@@ -51,6 +53,13 @@ impl Workshop {
         self
     }
 
+    /// What commands may do, unless a call says otherwise. Without it there is no sandbox.
+    #[must_use]
+    pub fn under(mut self, policy: Policy) -> Self {
+        self.shell = self.shell.under(policy);
+        self
+    }
+
     /// Each command below a process of its own that ends all it leaves behind, even if this process is killed: `program`,
     /// which calls [`super::guard_if_asked`] first of all.
     #[must_use]
@@ -66,12 +75,25 @@ impl Workshop {
     }
 
     /// Like [`Workshop::run`]; `intent` hears of a change of a file right before it is made.
-    pub async fn run_recorded(&self, call: LocalCall, mut stop: Stop<'_>, intent: Intent) -> Output {
+    pub async fn run_recorded(&self, call: LocalCall, stop: Stop<'_>, intent: Intent) -> Output {
+        self.run_under(None, call, stop, intent).await
+    }
+
+    /// Like [`Workshop::run_recorded`], under a policy of this call's own: a narrower one for an approved plan
+    /// ([`crate::sandbox::Bounds::writing_only`], [`crate::sandbox::Bounds::keeping`]), or none that confines it for a call that
+    /// the user let out. Only commands are held to it.
+    pub async fn run_under(
+        &self,
+        policy: Option<&Policy>,
+        call: LocalCall,
+        mut stop: Stop<'_>,
+        intent: Intent,
+    ) -> Output {
         if let Some(why) = stop.as_mut().now_or_never() {
             return interrupted(why, "nothing was done");
         }
         match call {
-            LocalCall::Bash(call) => self.shell.run(&call, stop).await,
+            LocalCall::Bash(call) => self.shell.run(&call, policy, stop).await,
             LocalCall::ReadFile(call) => {
                 self.look(stop, move |files, off| files::read(&files.workspace, &call, off)).await
             }
@@ -93,7 +115,7 @@ impl Workshop {
     /// A command for the background and its owner's hold on it: it runs when it is awaited, and its end says how it ended.
     /// `name` is new in this session, and that of the file for its output.
     pub(crate) fn job(self: &Arc<Self>, call: BashArgs, limit: Duration, name: &str) -> (Job, JobRun) {
-        prepare_job(Arc::clone(self), call, limit, name)
+        prepare_job(Arc::clone(self), call, None, limit, name)
     }
 
     /// Does the file that a call changes hold what an earlier run's [`Intent`] heard of?

@@ -16,6 +16,7 @@ mod open;
 mod orphans;
 mod pty;
 mod resume;
+mod sandbox;
 mod secrets;
 mod team;
 mod terminal;

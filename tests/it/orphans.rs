@@ -37,9 +37,14 @@ fn calling(command: &str, seconds: u64) -> String {
     )
 }
 
-/// Runs one call to the end of the program; gives the call's result.
+/// Runs one call to the end of the program; gives the call's result. Without a sandbox, which would keep the command from
+/// what it tries here.
 fn result_of(command: &str, seconds: u64) -> (Bench, String) {
-    let bench = Bench::new(&calling(command, seconds));
+    result_in("off", command, seconds)
+}
+
+fn result_in(sandbox: &str, command: &str, seconds: u64) -> (Bench, String) {
+    let bench = Bench::new(&calling(command, seconds)).env("S15_SANDBOX", sandbox);
     let Finished { code, stderr, .. } = bench.run(&["-p", "go"], "");
     assert_eq!(code, Some(0), "{command}: {stderr}");
     let result = results(&bench.requests()[1])[0].clone();
@@ -84,7 +89,13 @@ fn guardians(program: &Child) -> Vec<i32> {
 
 /// Ends the program by a signal while a command with processes of all kinds runs.
 fn end_by(signal: Signal, before: &str) {
+    end_in("off", signal, before);
+    end_in("auto", signal, before);
+}
+
+fn end_in(sandbox: &str, signal: Signal, before: &str) {
     let bench = Bench::new(&calling(&format!("{ALL_KINDS} {before}; exec bash -c \"$stay\" foreground"), 300));
+    let bench = bench.env("S15_SANDBOX", sandbox);
     let mut program = started(&bench);
     wait_for("all kinds", || (pids(&bench).len() == KINDS + 1).then_some(()));
     let guardians = wait_for("both guardians", || Some(guardians(&program)).filter(|guardians| guardians.len() == 2));
@@ -127,12 +138,14 @@ fn i9_nothing_outlives_the_program_that_is_asked_to_end() {
 
 #[test]
 fn i9_nothing_outlives_its_command() {
-    let (bench, result) = result_of(&format!("{ALL_KINDS} echo started"), 60);
-    let (said, left) = result.split_once("\nexit code: 0\n").unwrap_or_else(|| panic!("{result}"));
-    assert_eq!(said, "started");
-    assert!(left.starts_with("A background process was ended with the command: sleep ("), "{left}");
-    assert_eq!(pids(&bench).len(), KINDS);
-    all_gone(&bench);
+    for sandbox in ["off", "auto"] {
+        let (bench, result) = result_in(sandbox, &format!("{ALL_KINDS} echo started"), 60);
+        let (said, left) = result.split_once("\nexit code: 0\n").unwrap_or_else(|| panic!("{result}"));
+        assert_eq!(said, "started");
+        assert!(left.starts_with("A background process was ended with the command: sleep ("), "{left}");
+        assert_eq!(pids(&bench).len(), KINDS);
+        all_gone(&bench);
+    }
 }
 
 #[test]

@@ -28,7 +28,9 @@ fn i12_no_process_shows_the_key_or_another_secret() {
     let bench = Bench::new(&one_call(look))
         .env("OPENAI_API_KEY", KEY)
         .env("GH_TOKEN", "hidden-token-1")
-        .env("COPY_OF_TOKEN", KEY);
+        .env("COPY_OF_TOKEN", KEY)
+        // It would keep the command from looking at all.
+        .env("S15_SANDBOX", "off");
     assert_eq!(result(&bench), "0\n1\nexit code: 0", "and it was the program's environment that was looked at");
 }
 

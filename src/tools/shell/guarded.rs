@@ -50,6 +50,8 @@ impl Guardians {
             program: order.program.to_owned(),
             arguments: vec!["-c".to_owned(), order.command.to_owned()],
             folder: order.folder.into(),
+            variables: order.policy.variables().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            policy: Box::new(order.policy.clone()),
         });
         let mut taken = self.swap(None);
         // It may have been ended by somebody else while it waited.
@@ -170,8 +172,11 @@ impl Guarded {
     async fn listen(&mut self) {
         match self.report().await {
             Ok(Report::Exited) => {}
-            Ok(Report::Failed { errno }) => {
-                let error = StartError::Command(io::Error::from_raw_os_error(errno));
+            Ok(Report::Failed { errno, sandbox }) => {
+                let error = match sandbox {
+                    Some(what) => StartError::Sandbox(what),
+                    None => StartError::Command(io::Error::from_raw_os_error(errno)),
+                };
                 self.last_word = Some(Ended { not_started: Some(error), ..Ended::default() });
             }
             Ok(Report::Ended { status, ended, refused }) => {

@@ -5,28 +5,24 @@
 //! either. Does as it is told over its standard input; knows nothing of agents, output or time limits.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::stat::Mode;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdout, setsid};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
 
 use super::GUARDIAN_NAME;
+use super::confined::{NotStarted, Order, enter, start};
 use super::processes::{self, Process};
 use super::wire::{self, Report, Request};
 
@@ -64,43 +60,21 @@ fn guard() -> io::Result<()> {
     children.add(Signal::SIGCHLD);
     let children = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let mut program = Program::new()?;
-    let Some(Request::Run { program: name, arguments, folder }) = program.wait()? else { return Ok(()) };
+    let Some(Request::Run { program: name, arguments, folder, variables, policy }) = program.wait()? else {
+        return Ok(());
+    };
     let null = File::options().write(true).open("/dev/null")?;
-    let command = match chdir(folder.as_os_str()).and_then(|()| start(&name, &arguments, &before)) {
+    let order = Order { program: &name, arguments: &arguments, variables: &variables, policy: &policy };
+    let command = match enter(&folder).and_then(|()| start(&order, &folder, &before)) {
         Ok(command) => command,
-        Err(errno) => return program.tell(&Report::Failed { errno: errno as i32 }),
+        Err(NotStarted { error, sandbox }) => {
+            return program.tell(&Report::Failed { errno: error.raw_os_error().unwrap_or(0), sandbox });
+        }
     };
     // The command's output ends with the last who writes, and that isn't its guardian.
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
     Guardian { program, children, command, exited: false, status: None }.watch()
-}
-
-/// Starts a program without input and in a group of its own; what is blocked here isn't blocked there.
-fn start(name: &str, arguments: &[String], blocked: &SigSet) -> nix::Result<Pid> {
-    let text = |text: &[u8]| CString::new(text).map_err(|_| Errno::EINVAL);
-    let name = text(name.as_bytes())?;
-    let mut all = vec![name.clone()];
-    for argument in arguments {
-        all.push(text(argument.as_bytes())?);
-    }
-    let variables = std::env::vars_os().map(|(name, value)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
-    let variables: Vec<CString> = variables.collect::<Result<_, _>>()?;
-    let mut files = PosixSpawnFileActions::init()?;
-    files.add_open(0, "/dev/null", OFlag::O_RDONLY, Mode::empty())?;
-    let mut how = PosixSpawnAttr::init()?;
-    how.set_pgroup(Pid::from_raw(0))?;
-    how.set_sigmask(blocked)?;
-    // Rust's own start ignores it.
-    let mut default = SigSet::empty();
-    default.add(Signal::SIGPIPE);
-    how.set_sigdefault(&default)?;
-    how.set_flags(
-        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
-            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK
-            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
-    )?;
-    posix_spawnp(&name, &files, &how, &all, &variables)
 }
 
 /// The connection to the program.

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::sandbox::Policy;
+
 use super::super::collector::{Collector, Sink};
 use super::super::{BashArgs, text};
 use super::{End, Shell, left_behind, status_words};
@@ -81,6 +83,7 @@ impl Job {
 pub(in super::super) fn prepare(
     shell: Arc<impl AsRef<Shell> + Send + Sync + 'static>,
     call: BashArgs,
+    policy: Option<Policy>,
     limit: Duration,
     name: &str,
 ) -> (Job, JobRun) {
@@ -91,7 +94,9 @@ pub(in super::super) fn prepare(
     let job = Job { output: Arc::clone(&output), stop, path };
     let run = async move {
         let mut sink = output;
-        match shell.as_ref().as_ref().carry_out(&call, limit, &mut sink, Box::pin(asked(stopped))).await {
+        let shell = shell.as_ref().as_ref();
+        let policy = policy.as_ref().unwrap_or(&shell.policy);
+        match shell.carry_out(&call, limit, policy, &mut sink, Box::pin(asked(stopped))).await {
             Err(why) => JobEnd { ok: false, words: why },
             Ok((end, ended)) => {
                 let (ok, words, by_itself) = match end {

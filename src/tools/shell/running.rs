@@ -43,6 +43,8 @@ enum Held {
 pub(super) enum StartError {
     Guardian(io::Error),
     Command(io::Error),
+    /// What of its sandbox could not be had.
+    Sandbox(String),
 }
 
 /// How a command ended, and what it left behind.
@@ -83,7 +85,7 @@ impl Running {
                 (Held::Guarded(command), pipe)
             }
             None => {
-                let (command, pipe) = Direct::start(order, environment).map_err(StartError::Command)?;
+                let (command, pipe) = Direct::start(order, environment)?;
                 (Held::Direct(command), pipe)
             }
         };

@@ -46,7 +46,7 @@ async fn what_cannot_be_started_is_said_with_what_to_do() {
     let shell = |program: &str| {
         Shell::new(&bench.path(""), bench.outside("out"), Duration::from_secs(60)).with_program(program)
     };
-    let missing = shell("no-such-bash").run(&call("true"), never()).await;
+    let missing = shell("no-such-bash").run(&call("true"), None, never()).await;
     assert_eq!(
         missing.text,
         "error: no-such-bash was not found in PATH, or may not be run; ask the user to install it"
