@@ -44,7 +44,8 @@ const SECRETS: [&str; 29] = [
     "Library/Application Support/Google/Chrome",
 ];
 /// Who talks to these has others do what the sandbox keeps from it.
-const SERVANTS: [&str; 5] = [
+const SERVANTS: [&str; 6] = [
+    "/run/screen",
     "/run/docker.sock",
     "/run/containerd/containerd.sock",
     "/run/podman/podman.sock",
@@ -90,7 +91,10 @@ impl Bounds {
         read_only.extend(git.read_only);
         let secrets = ground.home.into_iter().flat_map(|home| SECRETS.iter().map(move |secret| home.join(secret)));
         let secrets = secrets.chain(ground.settings.map(Path::to_owned)).chain(ground.runtime_dir.map(Path::to_owned));
-        let secrets = secrets.chain(SERVANTS.iter().map(PathBuf::from)).filter_map(|place| place.canonicalize().ok());
+        let secrets = secrets
+            .chain(SERVANTS.iter().map(PathBuf::from))
+            .chain(windows())
+            .filter_map(|place| place.canonicalize().ok());
         // A place that the user opened by its own name is no secret to them.
         let mut hidden: Vec<_> = secrets.filter(|place| !opened.contains(place)).collect();
         hidden.push(real(ground.state_dir));
@@ -114,21 +118,37 @@ impl Bounds {
     }
 }
 
-/// What builds make at the top of a workspace of their kind.
+/// What cargo writes beside its manifest.
+const CARGO: (&str, &str) = ("Cargo.toml", "Cargo.lock");
+/// The folders that builds make at the top of a workspace of their kind.
 const BUILDS: [(&str, &str); 2] = [("Cargo.toml", "target"), ("package.json", "node_modules")];
 
 impl Bounds {
-    /// Where commands can't make anything new at the workspace's top (see [`Bounds::is_frozen`]), makes the folders that builds
-    /// of its kind make there.
+    /// Makes what must be there before the first command. Folders for hooks: a missing one could be made and filled, an empty
+    /// one can be held. And where commands can't make anything new at the workspace's top (see [`Bounds::is_frozen`]), what
+    /// builds of its kind make there.
     pub fn make_ready(&self, workspace: &Path) {
+        for hooks in self.read_only.iter().filter(|place| place.ends_with("hooks")) {
+            // Without its parent there is nothing to hold; one that can't be made here can't be made by commands either.
+            let _ = fs::create_dir(hooks);
+        }
         if self.means.mounts || !self.means.landlock {
             return;
         }
+        // What can't be made is missed by the build, which says so.
         for (_, folder) in BUILDS.iter().filter(|(marker, _)| workspace.join(marker).is_file()) {
-            // What can't be made is missed by the build, which says so.
             let _ = fs::create_dir(workspace.join(folder));
         }
+        if workspace.join(CARGO.0).is_file() {
+            // Cargo takes an empty one for one that is to be filled.
+            let _ = fs::File::create_new(workspace.join(CARGO.1));
+        }
     }
+}
+
+/// The user's terminals and windows, which take keys from whoever asks.
+fn windows() -> [PathBuf; 2] {
+    ["/tmp/.X11-unix".into(), format!("/tmp/tmux-{}", nix::unistd::getuid()).into()]
 }
 
 fn real(path: &Path) -> PathBuf {
@@ -170,8 +190,6 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
 
 /// What stays closed in a git folder and in those of its submodules.
 fn closed_in(folder: &Path) -> Vec<PathBuf> {
-    // A missing folder could be made and filled; an empty one can be held. Where it can't be made, it can't be by others.
-    let _ = fs::create_dir(folder.join("hooks"));
     let mut closed = runs(folder);
     if folder.join("hooks").is_symlink() {
         // A link can't be held, only the folder it stands in.

@@ -173,7 +173,7 @@ impl Session {
         let command = Call::Team(TeamCall::StartJob(call.clone())).summary();
         self.jobs.begun += 1;
         let id = format!("job-{}", self.jobs.begun);
-        let (job, run) = self.workshop.job(call, limit, &id);
+        let (job, run) = self.workshop.job(call, None, limit, &id);
         let agent = caller.agent.clone();
         self.record(Record::JobStarted { job: id.clone(), agent: agent.clone(), command: command.clone() });
         let text = format!(

@@ -125,7 +125,7 @@ impl Shell {
             Ok((end, ended)) => {
                 let said = output.finish();
                 let mut result = describe(&end, &said, &ended);
-                if let Some(hint) = self.closed(policy, &result, &said) {
+                if let Some(hint) = self.closed(policy, &said).filter(|_| !result.ok) {
                     result.text.push('\n');
                     result.text.push_str(&hint);
                 }
@@ -136,9 +136,8 @@ impl Shell {
     }
 
     /// What the sandbox refused a command that failed.
-    fn closed(&self, policy: &Policy, result: &Output, said: &str) -> Option<String> {
-        let bounds = policy.bounds().filter(|_| !result.ok)?;
-        sandbox::closed_by(bounds, &self.workspace, said)
+    fn closed(&self, policy: &Policy, said: &str) -> Option<String> {
+        sandbox::closed_by(policy.bounds()?, &self.workspace, said)
     }
 
     /// # Errors

@@ -53,9 +53,13 @@ impl Workshop {
         self
     }
 
-    /// What commands may do, unless a call says otherwise. Without it there is no sandbox.
+    /// What commands may do, unless a call says otherwise; what is closed to them is closed to file tools too. Without it
+    /// there is no sandbox. Called before the first call.
     #[must_use]
     pub fn under(mut self, policy: Policy) -> Self {
+        if let (Some(bounds), Some(files)) = (policy.bounds(), Arc::get_mut(&mut self.files)) {
+            files.workspace.keep_to(bounds);
+        }
         self.shell = self.shell.under(policy);
         self
     }
@@ -113,9 +117,15 @@ impl Workshop {
     }
 
     /// A command for the background and its owner's hold on it: it runs when it is awaited, and its end says how it ended.
-    /// `name` is new in this session, and that of the file for its output.
-    pub(crate) fn job(self: &Arc<Self>, call: BashArgs, limit: Duration, name: &str) -> (Job, JobRun) {
-        prepare_job(Arc::clone(self), call, None, limit, name)
+    /// `name` is new in this session, and that of the file for its output. `policy`: as in [`Workshop::run_under`].
+    pub(crate) fn job(
+        self: &Arc<Self>,
+        call: BashArgs,
+        policy: Option<Policy>,
+        limit: Duration,
+        name: &str,
+    ) -> (Job, JobRun) {
+        prepare_job(Arc::clone(self), call, policy, limit, name)
     }
 
     /// Does the file that a call changes hold what an earlier run's [`Intent`] heard of?

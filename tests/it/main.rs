@@ -5,6 +5,7 @@ mod asking;
 mod backlog;
 mod bad_input;
 mod demo;
+mod doctor;
 mod endless;
 mod harness;
 mod headless;

@@ -12,6 +12,8 @@ use std::time::Duration;
 use s15::sandbox::{Bounds, Ground, Means, Network, Policy, Support, Wanted};
 use s15::tools::{BashArgs, LocalCall, Output, Workshop};
 
+use crate::harness::{Bench, Finished, results};
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_s15");
 /// A user without any rights of their own.
 const NOBODY: u32 = 65_534;
@@ -405,4 +407,56 @@ fn i9_the_same_holds_for_an_ordinary_user() {
     let said = String::from_utf8_lossy(&output.stdout);
     said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("as an ordinary user: {line}"));
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// One call of bash in the real program; gives its result and what the program said.
+fn in_the_program(bench: Bench, command: &str) -> (Bench, String, String) {
+    let Finished { code, stderr, .. } = bench.run(&["-p", "go"], "");
+    assert_eq!(code, Some(0), "{command}: {stderr}");
+    let result = results(&bench.requests()[1])[0].clone();
+    (bench, result, stderr)
+}
+
+fn bench(command: &str) -> Bench {
+    assert!(!command.contains("'''"));
+    let call = format!("{{ tool = \"bash\", arguments = {{ command = '''{command}''' }} }}");
+    Bench::new(&format!("[fallback]\nlead = \"ok\"\n[[rule]]\nagent = \"lead\"\nn = 1\ncalls = [{call}]\n"))
+}
+
+#[test]
+fn i9_the_program_s_own_commands_are_confined_by_default() {
+    let command = "echo X > ../victim; echo $?; cat ~/.ssh/id; cat \"$S15_STATE_DIR\"/*/lock ../home/state/*/lock; \
+                   echo $TMPDIR; echo x > $TMPDIR/x; echo $?; kill -0 $(ps -o ppid= -p $PPID) && echo reached; \
+                   echo x > ~/new; echo x >> .mailboxes/lead.jsonl";
+    let bench = bench(command);
+    let home = bench.workspace().with_file_name("home");
+    fs::create_dir(home.join(".ssh")).unwrap();
+    fs::write(home.join(".ssh/id"), "SECRET").unwrap();
+    fs::write(bench.workspace().with_file_name("victim"), "ORIG").unwrap();
+    let bench = bench.file(".mailboxes/.gitignore", "*\n");
+    let (bench, result, said) = in_the_program(bench, command);
+    assert!(
+        result.starts_with("bash: line 1: ../victim: ") && !result.contains("SECRET") && !result.contains("reached"),
+        "{result}"
+    );
+    assert!(!result.contains("\"pid\""), "the state folder is out of reach: {result}");
+    assert_eq!(fs::read_to_string(bench.workspace().with_file_name("victim")).unwrap(), "ORIG");
+    assert!(!home.join("new").exists() && !bench.path(".mailboxes/lead.jsonl").exists(), "{result}");
+    let temp = result.lines().find(|line| line.contains("/s15-")).unwrap_or_else(|| panic!("{result}"));
+    assert!(result.contains(&format!("{temp}\n0\n")), "{result}");
+    assert!(!Path::new(temp).exists(), "it goes with the session");
+    assert!(result.contains("the sandbox closed: "), "{result}");
+    assert!(!said.contains("there is no sandbox"), "{said}");
+}
+
+#[test]
+fn i9_a_run_without_a_sandbox_says_so() {
+    let (bench, result, said) =
+        in_the_program(bench("echo X > ../victim && cat ../victim").env("S15_SANDBOX", "off"), "off");
+    assert!(result.starts_with("X\n"), "{result}");
+    assert!(said.contains("the sandbox is off"), "{said}");
+    drop(bench);
+    let project = self::bench("echo X > ../victim").file(".s15.toml", "sandbox = 'off'\nsandbox_write = ['/']\n");
+    let (_bench, result, said) = in_the_program(project, "project");
+    assert!(result.contains("the sandbox closed: ") && said.matches("ignored").count() == 2, "{result}\n{said}");
 }

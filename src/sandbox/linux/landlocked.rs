@@ -22,8 +22,10 @@ const NEWEST: ABI = ABI::V9;
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 /// These too, where they are the command's own.
 const OWN: [&str; 3] = ["/dev/ptmx", "/dev/pts", "/dev/shm"];
-/// Others' terminals: who can read there takes the keys that the user types.
-const TERMINALS: &str = "/dev/pts";
+/// Read where the devices are the machine's own only as far as they are named above: who can read others' terminals takes the
+/// keys that the user types.
+const ALL_DEVICES: &str = "/dev";
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The version of the kernel's rules.
 pub(in crate::sandbox) fn abi() -> Option<u32> {
@@ -56,7 +58,7 @@ fn rules(bounds: &Bounds) -> nix::Result<RulesetCreated> {
         set = set.handle_access(AccessNet::from_all(NEWEST)).map_err(refused)?;
     }
     let set = set.scope(Scope::from_all(NEWEST)).map_err(refused)?;
-    let mut made = Rules(Some(set.create().map_err(refused)?));
+    let mut made = Rules { set: Some(set.create().map_err(refused)?), handled };
     // What isn't there closes nothing, and must not keep its folder from being granted as a whole.
     let there = |places: &[PathBuf]| -> Vec<PathBuf> {
         places.iter().filter(|place| place.symlink_metadata().is_ok()).cloned().collect()
@@ -68,19 +70,20 @@ fn rules(bounds: &Bounds) -> nix::Result<RulesetCreated> {
         grants::around(place, &closed, &mut |spot| made.grant(&spot, to_write))?;
     }
     for device in DEVICES.iter().chain(OWN.iter().filter(|_| !alone)) {
-        made.grant_at(Path::new(device), to_write)?;
+        made.grant_at(Path::new(device), to_write | to_read)?;
     }
     if alone {
+        made.grant_at(Path::new(SHARED_MEMORY), to_read)?;
         made.grant_at(Path::new("/"), AccessFs::Execute | AccessFs::ReadDir)?;
         let shown =
             [Path::new("/")].into_iter().chain(bounds.shown.iter().chain(&bounds.writable).map(PathBuf::as_path));
         for place in shown {
             let mut closed = below(place, &hidden);
-            closed.push(PathBuf::from(TERMINALS));
+            closed.push(PathBuf::from(ALL_DEVICES));
             grants::around(place, &closed, &mut |spot| made.grant(&spot, to_read))?;
         }
     }
-    made.0.take().ok_or(Errno::EINVAL)
+    made.set.take().ok_or(Errno::EINVAL)
 }
 
 /// Those of `closed` that lie below a place. Those above it don't count: the place was opened below them.
@@ -89,7 +92,11 @@ fn below(place: &Path, closed: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Rules on their way.
-struct Rules(Option<RulesetCreated>);
+struct Rules {
+    set: Option<RulesetCreated>,
+    /// What they are about.
+    handled: BitFlags<AccessFs>,
+}
 
 impl Rules {
     fn grant_at(&mut self, path: &Path, access: BitFlags<AccessFs>) -> nix::Result<()> {
@@ -101,9 +108,10 @@ impl Rules {
 
     fn grant(&mut self, spot: &Spot, access: BitFlags<AccessFs>) -> nix::Result<()> {
         // Of a file the kernel takes none of a folder's rights.
+        let access = access & self.handled;
         let access = if spot.kind == Kind::Folder { access } else { access & AccessFs::from_file(NEWEST) };
-        let rules = self.0.take().ok_or(Errno::EINVAL)?;
-        self.0 = Some(rules.add_rule(PathBeneath::new(&spot.fd, access)).map_err(refused)?);
+        let rules = self.set.take().ok_or(Errno::EINVAL)?;
+        self.set = Some(rules.add_rule(PathBeneath::new(&spot.fd, access)).map_err(refused)?);
         Ok(())
     }
 }

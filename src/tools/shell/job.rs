@@ -105,7 +105,9 @@ pub(in super::super) fn prepare(
                     End::TimedOut(limit) => (false, format!("timed out after {} s", limit.as_secs_f64()), false),
                     End::Stopped(why) => (false, format!("stopped: {why}"), false),
                 };
-                JobEnd { ok, words: words + &left_behind(&ended, by_itself) }
+                let closed = if ok { None } else { shell.closed(policy, &last_of(&sink)) };
+                let closed = closed.map(|closed| format!("\n{closed}")).unwrap_or_default();
+                JobEnd { ok, words: words + &left_behind(&ended, by_itself) + &closed }
             }
         }
     };
@@ -118,6 +120,11 @@ async fn asked(mut stopped: watch::Receiver<Option<&'static str>>) -> &'static s
         Ok(why) => why.unwrap_or(ABANDONED),
         Err(_) => ABANDONED,
     }
+}
+
+fn last_of(output: &Mutex<JobOutput>) -> String {
+    let said: Vec<u8> = lock(output).last.iter().copied().collect();
+    text::readable(&said)
 }
 
 fn lock(output: &Mutex<JobOutput>) -> MutexGuard<'_, JobOutput> {
