@@ -62,8 +62,8 @@ fn what_is_wrong_is_marked_and_ends_with_1() {
     assert!(code == Some(1) && said.contains("X bash            not found"), "{said}");
     let (code, said) = doctor(&bench().env("S15_MAX_TEAMMATES", "x"), &[]);
     assert!(code == Some(1) && said.contains("X configuration   S15_MAX_TEAMMATES"), "{said}");
-    let (code, said) = doctor(&bench().env("S15_STATE_DIR", "/proc/nothing"), &[]);
-    assert!(code == Some(1) && said.contains("X state folder    /proc/nothing"), "{said}");
+    let (code, said) = doctor(&bench().env("S15_STATE_DIR", "/dev/null/x"), &[]);
+    assert!(code == Some(1) && said.contains("X state folder    /dev/null/x"), "{said}");
     let (code, said) = doctor(&bench().env("S15_SANDBOX", "off"), &[]);
     assert!(code == Some(0) && said.contains("! sandbox         the sandbox is off"), "{said}");
 }
