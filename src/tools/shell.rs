@@ -35,6 +35,8 @@ use super::{BashArgs, Output, Stop};
 
 /// Longest time limit that a call can ask for, in seconds. The user's own default may be longer.
 const TIMEOUT_SECS_MAX: u64 = 600;
+/// Processes below one command at once.
+const PROCESSES_MAX: usize = 512;
 /// What is said where the guardian was lost.
 const UNGUARDED: &str = "\nThe process that guards the command was killed or stopped, so the command was ended; what it \
                          moved to a session of its own may still run.";
@@ -67,6 +69,8 @@ enum End {
     Exited(ExitStatus),
     TimedOut(Duration),
     Stopped(&'static str),
+    /// It had too many processes.
+    Crowd,
     /// Nobody knows how.
     Lost,
 }
@@ -137,6 +141,7 @@ impl Shell {
             return Err(self.not_started(error, &call.command));
         }
         let end = match (why, ended.status) {
+            (Pumped::Enough, _) if ended.crowd => End::Crowd,
             (Pumped::Stopped(why), _) => End::Stopped(why),
             (Pumped::TimeUp, _) => End::TimedOut(limit),
             (Pumped::Enough, Some(status)) => End::Exited(status),
@@ -188,6 +193,10 @@ fn describe(end: &End, output: &str, ended: &Ended) -> Output {
              higher timeout (at most {TIMEOUT_SECS_MAX}). Its output:\n",
             limit.as_secs_f64()
         ),
+        End::Crowd => format!(
+            "error: more than {PROCESSES_MAX} processes at once; the command and what it started were ended. Start fewer. Its \
+             output:\n"
+        ),
         End::Stopped(why) => {
             format!("error: interrupted: {why}; the command and what it started were ended. Its output:\n")
         }
@@ -205,7 +214,7 @@ fn describe(end: &End, output: &str, ended: &Ended) -> Output {
             text.push_str("exit code: unknown");
             (false, true)
         }
-        End::TimedOut(_) | End::Stopped(_) => {
+        End::TimedOut(_) | End::Stopped(_) | End::Crowd => {
             // The output alone stands at the end.
             text.truncate(text.trim_end_matches('\n').len());
             (false, false)

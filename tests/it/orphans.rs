@@ -237,6 +237,23 @@ fn i9_a_family_that_grows_all_the_while_is_ended_too() {
 }
 
 #[test]
+fn i11_a_command_that_forks_without_end_is_ended() {
+    // The second doubles all the while, its first process is gone at once; by itself it would go on for ten seconds.
+    let forks = "b() { [ $SECONDS -lt 10 ] && b | b & }; b";
+    for forks in
+        [forks.to_owned(), "for n in $(seq 600); do sleep 1000 & done; wait".to_owned(), format!("{forks}; sleep 1000")]
+    {
+        let (bench, result) = result_of(&format!("echo begun; {forks}"), 60);
+        let expected = "error: more than 512 processes at once; the command and what it started were ended. Start fewer. Its output:\nbegun";
+        let gone_at_once = result.starts_with("begun\nexit code: 0\nA background process was ended");
+        assert!(result.starts_with(expected) || gone_at_once, "{forks}: {result}");
+        wait_for("an empty workspace", || (living_in(&bench) == 0).then_some(()));
+    }
+    let (_, result) = result_of("for n in $(seq 200); do sleep 0.3 & done; wait; echo done", 60);
+    assert_eq!(result, "done\nexit code: 0");
+}
+
+#[test]
 fn a_command_has_no_terminal() {
     let scenario = calling("printf 'writ%s' ten > /dev/tty; tty; ps -o tty= -p $$", 60);
     let bench = Bench::new(&scenario);
