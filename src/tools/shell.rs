@@ -111,7 +111,16 @@ impl Shell {
     pub(super) async fn run(&self, call: &BashArgs, stop: Stop<'_>) -> Output {
         let mut output = Collector::new(&self.out_dir);
         match self.carry_out(call, self.limit(call.timeout), &mut output, stop).await {
-            Ok((end, ended)) => describe(&end, &output.finish(), &ended),
+            Ok((end, ended)) => {
+                let mut output = describe(&end, &output.finish(), &ended);
+                if changes_folder(&call.command) {
+                    let folder = self.workspace.display();
+                    // Writing to a String can't fail.
+                    let _ =
+                        write!(output.text, "\nIt began in {folder}, and so does the next command: a cd doesn't last.");
+                }
+                output
+            }
             Err(why) => Output::error(why),
         }
     }
@@ -182,6 +191,12 @@ impl Shell {
             _other => format!("{program} could not be started: {error}; try again"),
         }
     }
+}
+
+/// Does a command go to another folder by itself? Who reads its result could take that folder for the next one's.
+fn changes_folder(command: &str) -> bool {
+    let mut words = command.split(|c: char| c.is_whitespace() || ";&|()".contains(c));
+    words.any(|word| matches!(word, "cd" | "pushd"))
 }
 
 fn describe(end: &End, output: &str, ended: &Ended) -> Output {

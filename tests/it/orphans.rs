@@ -253,6 +253,26 @@ fn i11_a_command_that_forks_without_end_is_ended() {
     assert_eq!(result, "done\nexit code: 0");
 }
 
+/// What the program may hold while a command floods it, in MiB: itself, and two ends of an output.
+const FLOODED_MIB_MAX: u64 = 64;
+
+#[test]
+fn i8_a_flood_of_output_takes_no_memory() {
+    let peak = "awk '/VmHWM/ { print $2 }' /proc/$(ps -o ppid= -p $PPID | tr -d ' ')/status";
+    for (flood, place) in [
+        ("yes | head -n 10000000", "the whole is in "),
+        ("head -c 1G /dev/zero | tr '\\0' x; echo", "the first 67108864 bytes are in "),
+        ("head -c 200M /dev/zero", "the first 67108864 bytes are in "),
+    ] {
+        let (_, result) = result_of(&format!("{flood}; {peak}"), 300);
+        assert!(result.contains(place) && result.len() < 40_000, "{flood}: {result:.300}");
+        let last = result.strip_suffix("\nexit code: 0").and_then(|text| text.lines().last()).expect("a number");
+        let kib: u64 = last.rsplit("x00").next().and_then(|number| number.trim().parse().ok()).expect("a number");
+        println!("{flood}: at most {} MiB", kib / 1024);
+        assert!(kib / 1024 < FLOODED_MIB_MAX, "{flood}: {kib} KiB");
+    }
+}
+
 #[test]
 fn a_command_has_no_terminal() {
     let scenario = calling("printf 'writ%s' ten > /dev/tty; tty; ps -o tty= -p $$", 60);
