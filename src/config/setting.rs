@@ -19,6 +19,7 @@ pub(crate) enum Setting {
     BashTimeout,
     JobTimeout,
     EnvPass,
+    RequestTimeout,
     TurnCallsMax,
     RetriesMax,
     RetryBaseMs,
@@ -40,7 +41,7 @@ pub(crate) enum ProjectMay {
 }
 
 impl Setting {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self::Cd,
         Self::Config,
         Self::Color,
@@ -55,6 +56,7 @@ impl Setting {
         Self::BashTimeout,
         Self::JobTimeout,
         Self::EnvPass,
+        Self::RequestTimeout,
         Self::TurnCallsMax,
         Self::RetriesMax,
         Self::RetryBaseMs,
@@ -81,6 +83,7 @@ impl Setting {
             Self::BashTimeout => "bash_timeout",
             Self::JobTimeout => "job_timeout",
             Self::EnvPass => "env_pass",
+            Self::RequestTimeout => "request_timeout",
             Self::TurnCallsMax => "turn_calls_max",
             Self::RetriesMax => "retries_max",
             Self::RetryBaseMs => "retry_base_ms",
@@ -118,6 +121,7 @@ impl Setting {
             | Self::BashTimeout
             | Self::JobTimeout
             | Self::EnvPass
+            | Self::RequestTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs
@@ -148,6 +152,7 @@ impl Setting {
             | Self::BashTimeout
             | Self::JobTimeout
             | Self::EnvPass
+            | Self::RequestTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs

@@ -6,6 +6,7 @@ mod backlog;
 mod bad_input;
 mod demo;
 mod endless;
+mod expiring;
 mod harness;
 mod headless;
 mod jobs;
