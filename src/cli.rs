@@ -110,6 +110,9 @@ pub struct Flags {
     /// Longest time a command may run in the background, in seconds [default: 3600].
     #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub job_timeout: Option<String>,
+    /// How long a plan may wait for the lead's review, in seconds [default: 1800].
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
+    pub request_timeout: Option<String>,
     /// Most model calls in one piece of work [default: 200].
     #[arg(long, value_name = "N", help_heading = "Limits", hide_short_help = true)]
     pub turn_calls_max: Option<String>,
@@ -165,6 +168,7 @@ impl Flags {
             ("sandbox_network", &self.sandbox_network),
             ("bash_timeout", &self.bash_timeout),
             ("job_timeout", &self.job_timeout),
+            ("request_timeout", &self.request_timeout),
             ("turn_calls_max", &self.turn_calls_max),
             ("retries_max", &self.retries_max),
             ("retry_base_ms", &self.retry_base_ms),

@@ -109,7 +109,9 @@ fn restore_terminal_on_panic() {
         let thread = std::thread::current();
         if thread.name().is_some_and(|name| name != "tokio-rt-worker") {
             s15::ui::restore_terminal();
-            let _ = writeln!(std::io::stderr(), "s15: internal fault in {:?}: {panic}", thread.name());
+            let words = panic.to_string();
+            let words = s15::journal::Mask::default().text(&words).into_owned();
+            let _ = writeln!(std::io::stderr(), "s15: internal fault in {:?}: {words}", thread.name());
         }
     }));
 }

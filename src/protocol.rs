@@ -14,6 +14,7 @@ pub mod request;
 pub mod returned;
 pub mod roster;
 pub mod shown;
+pub mod span;
 #[cfg(test)]
 mod tests;
 

@@ -180,6 +180,7 @@ fn settings(config: &Config, id: Uuid, folder: &Path, has_journal: bool, scripte
         teammates_max: config.limits.teammates_max,
         job_timeout: config.limits.job_timeout,
         turn_calls_max: config.limits.turn_calls_max,
+        request_timeout: config.limits.request_timeout,
         yes: config.yes,
         source: match config.front {
             FrontEnd::Print { .. } => Source::Once,

@@ -116,6 +116,16 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
+/// For how many seconds a file has not been written to.
+pub(crate) fn rested(file: &std::fs::Metadata) -> Option<u64> {
+    #[cfg(test)]
+    if stand_in().is_some() {
+        // The files' clock is not the simulated one.
+        return None;
+    }
+    file.modified().ok()?.elapsed().ok().map(|rested| rested.as_secs())
+}
+
 /// A UUIDv7 of the present moment.
 pub(crate) fn new_id() -> Uuid {
     #[cfg(test)]

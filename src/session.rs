@@ -9,6 +9,7 @@ mod commands;
 mod delivery;
 mod desk;
 mod ending;
+mod expiring;
 mod finish;
 mod jobs;
 mod last_words;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub job_timeout: Duration,
     /// Model calls a turn.
     pub turn_calls_max: u32,
+    /// How long a plan may wait for the lead's review.
+    pub request_timeout: Duration,
     /// The user's own settings confirm every proposal.
     pub yes: bool,
     /// Where lines come from.
@@ -152,6 +155,8 @@ pub struct Session {
     team: Vec<Teammate>,
     requests: RequestTable,
     jobs: Jobs,
+    /// When the time of each pending plan is up.
+    plan_deadlines: Vec<(Uuid, Instant)>,
     letters: Letters,
     confirmation: Confirmation,
     question: Option<Question>,
@@ -199,6 +204,7 @@ impl Session {
             team: Vec::new(),
             requests: RequestTable::default(),
             jobs,
+            plan_deadlines: Vec::new(),
             letters: Letters::default(),
             confirmation: Confirmation::default(),
             question: None,

@@ -22,6 +22,7 @@ pub(crate) enum Setting {
     Sandbox,
     SandboxWrite,
     SandboxNetwork,
+    RequestTimeout,
     TurnCallsMax,
     RetriesMax,
     RetryBaseMs,
@@ -43,7 +44,7 @@ pub(crate) enum ProjectMay {
 }
 
 impl Setting {
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::Cd,
         Self::Config,
         Self::Color,
@@ -61,6 +62,7 @@ impl Setting {
         Self::Sandbox,
         Self::SandboxWrite,
         Self::SandboxNetwork,
+        Self::RequestTimeout,
         Self::TurnCallsMax,
         Self::RetriesMax,
         Self::RetryBaseMs,
@@ -90,6 +92,7 @@ impl Setting {
             Self::Sandbox => "sandbox",
             Self::SandboxWrite => "sandbox_write",
             Self::SandboxNetwork => "sandbox_network",
+            Self::RequestTimeout => "request_timeout",
             Self::TurnCallsMax => "turn_calls_max",
             Self::RetriesMax => "retries_max",
             Self::RetryBaseMs => "retry_base_ms",
@@ -130,6 +133,7 @@ impl Setting {
             | Self::Sandbox
             | Self::SandboxWrite
             | Self::SandboxNetwork
+            | Self::RequestTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs
@@ -163,6 +167,7 @@ impl Setting {
             | Self::Sandbox
             | Self::SandboxWrite
             | Self::SandboxNetwork
+            | Self::RequestTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax
             | Self::RetryBaseMs

@@ -139,6 +139,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
     let config = Scene::ready()
         .set("S15_MAX_TEAMMATES", "3")
         .set("S15_BASH_TIMEOUT", "7")
+        .set("S15_REQUEST_TIMEOUT", "8")
         .set("S15_STATE_DIR", "/nowhere/state")
         .set("S15_TEAMMATE_MODEL", "small")
         .set("S15_YES", "true")
@@ -151,6 +152,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
         turn_calls_max: 9,
         bash_timeout: seconds(7),
         job_timeout: seconds(6),
+        request_timeout: seconds(8),
         retries_max: 0,
         retry_base: Duration::from_millis(20),
         retry_wait_max: seconds(2),

@@ -80,6 +80,8 @@ pub(super) struct Claim {
     without: Range<u64>,
     /// What was taken and not yet acknowledged.
     unacknowledged: HashSet<MailKey>,
+    /// For how many seconds nobody had written to it when it was last read.
+    rested: Option<u64>,
     /// Does it still stand under the mailbox' name, too?
     in_place: bool,
     /// Since when it doesn't.
@@ -115,6 +117,7 @@ impl Claim {
             within_overlong: false,
             without: 0..0,
             unacknowledged: HashSet::new(),
+            rested: None,
             in_place: false,
             aside: now,
             length: offset,
@@ -191,6 +194,12 @@ impl Claim {
         self.torn = if torn { self.torn.or_else(|| Some(Instant::now())) } else { None };
     }
 
+    /// For how many seconds nobody had written to it when it was last read: its lines are that old at least. `None` if the system
+    /// can't tell.
+    pub(super) fn rested(&self) -> Option<u64> {
+        self.rested
+    }
+
     /// Did the last look leave something unread for want of room?
     pub(super) fn has_more(&self) -> bool {
         self.more
@@ -222,7 +231,9 @@ impl Claim {
             }
             other => other?,
         };
-        let length = file.metadata()?.len();
+        let metadata = file.metadata()?;
+        let length = metadata.len();
+        self.rested = seam::rested(&metadata);
         if length < self.offset {
             self.begin_anew()?;
         }

@@ -110,11 +110,17 @@ impl Mailbox {
         let mut trouble = self.claim(folder, patience).err().map(|error| error.to_string());
         let mut claims = std::mem::take(&mut self.claims);
         for claim in &mut claims {
+            let before = drain.mail.len();
             let mut take = |place: &str, offset, bytes: &[u8], piece| {
                 self.take_line(place, offset, bytes, piece, session, drain, &mut aside)
             };
             if let Err(error) = claim.read(&mut room, patience, &mut take) {
                 trouble = Some(MailError::io(claim.path(), &error).to_string());
+            }
+            for mail in &mut drain.mail[before..] {
+                if let Mail::Outside(outside) = mail {
+                    outside.waited = claim.rested();
+                }
             }
         }
         drain.more = claims.iter().any(Claim::has_more);

@@ -39,7 +39,7 @@ pub(super) struct Said {
 impl Said {
     pub(super) fn mail(self, key: MailKey) -> OutsideMail {
         let Self { from, kind, content, timestamp } = self;
-        OutsideMail { key, from, kind, content, timestamp }
+        OutsideMail { key, from, kind, content, timestamp, waited: None }
     }
 }
 

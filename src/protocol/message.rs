@@ -217,6 +217,16 @@ pub struct OutsideMail {
     pub content: String,
     /// The time it gives, as text.
     pub timestamp: Option<String>,
+    /// For how many seconds it has lain there, at least; `None` if that isn't known.
+    pub waited: Option<u64>,
+}
+
+impl Message {
+    /// Does it start a turn of an idle reader?
+    #[must_use]
+    pub fn wakes(&self) -> bool {
+        self.kind.wakes() && self.metadata.wake != Some(false)
+    }
 }
 
 impl Mail {
@@ -242,7 +252,7 @@ impl Mail {
     #[must_use]
     pub fn wakes(&self) -> bool {
         match self {
-            Self::Inside(message) => message.kind.wakes() && message.metadata.wake != Some(false),
+            Self::Inside(message) => message.wakes(),
             Self::Outside(mail) => mail.kind.wakes(),
         }
     }

@@ -98,6 +98,13 @@ impl Work {
         Ok(())
     }
 
+    /// The plan that waits was not reviewed in time: the gate stays closed, for another one.
+    pub fn plan_expired(&mut self, request: Uuid) {
+        if self.plan == Some(request) {
+            self.require_plan();
+        }
+    }
+
     /// The work is over. A closed gate stays closed until the next one begins.
     pub fn end(&mut self) {
         self.open = false;

@@ -6,9 +6,13 @@ use super::folded::{Folded, folded};
 use super::message::{Mail, Message, MessageType, OutsideMail};
 use super::portion::Rest;
 use super::request::RequestType;
+use super::span::in_words;
 
 /// Texts up to this many characters are shown whole; longer ones by their beginning and a path.
 pub const SHOWN_CHARS_MAX: usize = 8_000;
+
+/// Outside mail that has waited for so many seconds is shown with its age.
+const AGE_SHOWN_FROM: u64 = 120;
 
 /// The key in a task's metadata that says that its gate is closed.
 pub const PLAN_REQUIRED: &str = "plan_required";
@@ -46,9 +50,19 @@ pub fn for_lead(showing: &Showing<'_>, state: &str) -> String {
 fn block_for_lead(mail: &Mail, whole_at: &WholeAt<'_>) -> String {
     let label = match mail {
         Mail::Inside(message) => format!("[{}] {}", lead_label(message), message.from),
-        Mail::Outside(outside) => format!("[{}] {} (outside mail)", outside.kind.word(), safe_from(outside)),
+        Mail::Outside(outside) => {
+            format!("[{}] {} (outside mail{})", outside.kind.word(), safe_from(outside), age(outside))
+        }
     };
     format!("{label}: {}", body(mail, whole_at))
+}
+
+/// How old it is, if its reader should know.
+fn age(mail: &OutsideMail) -> String {
+    match mail.waited {
+        Some(seconds @ AGE_SHOWN_FROM..) => format!(", {} old", in_words(seconds)),
+        Some(0..AGE_SHOWN_FROM) | None => String::new(),
+    }
 }
 
 /// How often it came, if more than once.
@@ -68,7 +82,7 @@ pub fn for_teammate(showing: &Showing<'_>) -> String {
     let block = |Folded { mail, times }| {
         let (label, notice) = match mail {
             Mail::Inside(message) => (teammate_label(message), notice_of(message)),
-            Mail::Outside(outside) => (format!("[Outside message from {}]", safe_from(outside)), None),
+            Mail::Outside(outside) => (format!("[Outside message from {}{}]", safe_from(outside), age(outside)), None),
         };
         let notice = notice.map(|notice| format!("\n{notice}")).unwrap_or_default();
         format!("{label} {}{}{notice}", body(mail, showing.whole_at), repeated(times))

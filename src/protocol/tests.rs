@@ -202,6 +202,7 @@ fn outside(content: &str) -> Mail {
         kind: MessageType::PlanApprovalResponse,
         content: content.to_owned(),
         timestamp: None,
+        waited: None,
     })
 }
 

@@ -195,11 +195,7 @@ impl Session {
     /// The end of a teammate's life, whatever the cause: its turn, its work, its requests and its unread mail.
     pub(super) fn conclude(&mut self, name: &AgentName, status: Status, reason: &str) {
         self.change_work(name, Work::end);
-        let at = now();
-        let expired = self.requests.expire(&at, |request| request.from == *name || request.to == *name);
-        for request in expired {
-            self.request_ended(request, None);
-        }
+        self.expire_requests_of(name);
         self.jobs.stop_of(name, "its owner has ended");
         let unread = self.take_back(name);
         let mut inbox = Vec::new();
@@ -229,7 +225,7 @@ impl Session {
         let of_endings = endings.flat_map(|ending| ending.call_deadline.into_iter().chain([ending.answer_deadline]));
         let aborts = self.team.iter().filter_map(|teammate| teammate.abort_at);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.deadline);
-        of_endings.chain(aborts).chain(leaving).min()
+        of_endings.chain(aborts).chain(leaving).chain(self.plan_deadline()).min()
     }
 
     /// Enforces what is due.
@@ -255,5 +251,6 @@ impl Session {
         for name in unanswered {
             self.approve_shutdown(&name);
         }
+        self.expire_overdue_plans();
     }
 }

@@ -130,18 +130,13 @@ impl Known {
         format!("{id} of {agent} runs for {} s: {command}", self.since.elapsed().as_secs())
     }
 
-    /// What it has said since the last look, and where it stands.
-    fn look(&self) -> String {
-        let mut text = self.job.look(self.end.is_some());
-        if text.is_empty() {
-            text.push_str("(no new output)");
-        }
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text + &match &self.end {
-            None => format!("{} runs for {} s", self.id, self.since.elapsed().as_secs()),
-            Some(end) => format!("{} has ended. {}", self.id, end.words),
+    /// What it has said, and where it stands: all since the last look for its owner, whose looks are not used up by the lead's.
+    fn look(&self, by: &AgentName) -> String {
+        let said = if *by == self.agent { self.job.look(self.end.is_some()) } else { self.job.last_lines() };
+        let said = if said.is_empty() { "(no new output)" } else { said.trim_end_matches('\n') };
+        match &self.end {
+            None => format!("{said}\n{} runs for {} s", self.id, self.since.elapsed().as_secs()),
+            Some(end) => format!("{said}\n{} has ended. {}", self.id, end.words),
         }
     }
 
@@ -218,7 +213,7 @@ impl Session {
 
     pub(super) fn job_output(&mut self, by: &AgentName, id: &str) -> CallEnd {
         match self.jobs.find(by, id) {
-            Ok(at) => CallEnd::done(self.jobs.known[at].look()),
+            Ok(at) => CallEnd::done(self.jobs.known[at].look(by)),
             Err(why) => CallEnd::error(why),
         }
     }
@@ -230,7 +225,7 @@ impl Session {
             Err(why) => return self.settle_call(caller, CallEnd::error(why)),
         };
         if known.end.is_some() {
-            let text = known.look();
+            let text = known.look(&caller.agent);
             return self.settle_call(caller, CallEnd::done(text));
         }
         known.job.stop(if known.agent == caller.agent { "by its owner" } else { "by the lead" });
@@ -242,13 +237,13 @@ impl Session {
         let Some(known) = self.jobs.known.iter_mut().find(|known| known.id == id) else { return };
         known.end = Some(end.clone());
         let callers = std::mem::take(&mut known.callers);
+        let looks: Vec<String> = callers.iter().map(|caller| known.look(&caller.agent)).collect();
         let owner = known.agent.clone();
         let obituary = known.obituary(&end);
-        let last_look = (!callers.is_empty()).then(|| known.look());
         self.record(Record::JobEnded { job: id.clone() });
         let is_told = callers.iter().any(|caller| caller.agent == owner);
-        for caller in callers {
-            self.settle_call(caller, CallEnd::done(last_look.clone().unwrap_or_default()));
+        for (caller, look) in callers.into_iter().zip(looks) {
+            self.settle_call(caller, CallEnd::done(look));
         }
         if !is_told {
             self.tell_job_end(&id, &owner, obituary);

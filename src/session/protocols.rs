@@ -35,6 +35,7 @@ impl Session {
                     created: message.timestamp.clone(),
                     resolved: None,
                 });
+                self.plan_waits(id);
                 self.send(&lead, vec![message]);
                 CallEnd::yielded(format!("submitted as request {id}. Your turn ends; the answer wakes you"))
             }
@@ -117,6 +118,7 @@ impl Session {
     }
 
     pub(super) fn request_ended(&mut self, request: Request, by: Option<AgentName>) {
+        self.plan_deadlines.retain(|(id, _)| *id != request.id);
         self.write_request(&request);
         self.emit(Event::RequestEnded { request, by });
     }

@@ -108,6 +108,7 @@ impl Session {
     /// The user has said that it goes on: turns that were cut off, and mail that waits.
     pub(super) fn wake_all(&mut self) {
         self.asleep = false;
+        self.plans_wait_again();
         let had_line = self.lead_turn_has_line;
         if self.lead.in_turn || !self.lines.is_empty() {
             let goes_on = self.lead.in_turn;

@@ -38,6 +38,8 @@ use crate::sandbox::{self, Policy};
 
 /// Longest time limit that a call can ask for, in seconds. The user's own default may be longer.
 const TIMEOUT_SECS_MAX: u64 = 600;
+/// Processes below one command at once.
+const PROCESSES_MAX: usize = 512;
 /// What is said where the guardian was lost.
 const UNGUARDED: &str = "\nThe process that guards the command was killed or stopped, so the command was ended; what it \
                          moved to a session of its own may still run.";
@@ -73,6 +75,8 @@ enum End {
     Exited(ExitStatus),
     TimedOut(Duration),
     Stopped(&'static str),
+    /// It had too many processes.
+    Crowd,
     /// Nobody knows how.
     Lost,
 }
@@ -124,12 +128,18 @@ impl Shell {
         match self.carry_out(call, self.limit(call.timeout), policy, &mut output, stop).await {
             Ok((end, ended)) => {
                 let said = output.finish();
-                let mut result = describe(&end, &said, &ended);
-                if let Some(hint) = self.closed(policy, &said).filter(|_| !result.ok) {
-                    result.text.push('\n');
-                    result.text.push_str(&hint);
+                let mut output = describe(&end, &said, &ended);
+                if changes_folder(&call.command) {
+                    let folder = self.workspace.display();
+                    // Writing to a String can't fail.
+                    let _ =
+                        write!(output.text, "\nIt began in {folder}, and so does the next command: a cd doesn't last.");
                 }
-                result
+                if let Some(hint) = self.closed(policy, &said).filter(|_| !output.ok) {
+                    output.text.push('\n');
+                    output.text.push_str(&hint);
+                }
+                output
             }
             Err(why) => Output::error(why),
         }
@@ -166,6 +176,7 @@ impl Shell {
             return Err(self.not_started(error, &call.command));
         }
         let end = match (why, ended.status) {
+            (Pumped::Enough, _) if ended.crowd => End::Crowd,
             (Pumped::Stopped(why), _) => End::Stopped(why),
             (Pumped::TimeUp, _) => End::TimedOut(limit),
             (Pumped::Enough, Some(status)) => End::Exited(status),
@@ -211,6 +222,12 @@ impl Shell {
     }
 }
 
+/// Does a command go to another folder by itself? Who reads its result could take that folder for the next one's.
+fn changes_folder(command: &str) -> bool {
+    let mut words = command.split(|c: char| c.is_whitespace() || ";&|()".contains(c));
+    words.any(|word| matches!(word, "cd" | "pushd"))
+}
+
 fn describe(end: &End, output: &str, ended: &Ended) -> Output {
     let output = if output.is_empty() { "(no output)" } else { output };
     let mut text = match end {
@@ -219,6 +236,10 @@ fn describe(end: &End, output: &str, ended: &Ended) -> Output {
             "error: timed out after {} s; the command and what it started were ended. Run a smaller step, or set a \
              higher timeout (at most {TIMEOUT_SECS_MAX}). Its output:\n",
             limit.as_secs_f64()
+        ),
+        End::Crowd => format!(
+            "error: more than {PROCESSES_MAX} processes at once; the command and what it started were ended. Start fewer. Its \
+             output:\n"
         ),
         End::Stopped(why) => {
             format!("error: interrupted: {why}; the command and what it started were ended. Its output:\n")
@@ -237,7 +258,7 @@ fn describe(end: &End, output: &str, ended: &Ended) -> Output {
             text.push_str("exit code: unknown");
             (false, true)
         }
-        End::TimedOut(_) | End::Stopped(_) => {
+        End::TimedOut(_) | End::Stopped(_) | End::Crowd => {
             // The output alone stands at the end.
             text.truncate(text.trim_end_matches('\n').len());
             (false, false)

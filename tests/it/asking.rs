@@ -77,6 +77,7 @@ async fn i2_a_yes_to_a_question_about_one_team_never_confirms_another() {
         teammate_model: "m".to_owned(),
         teammates_max: 8,
         turn_calls_max: 20,
+        request_timeout: PATIENCE,
         yes: false,
         source: Source::Terminal,
         surroundings: String::new(),

@@ -1,4 +1,4 @@
-//! Much mail at once: all of it arrives once and in order, in model calls of bounded size, and nothing waits behind mere notices.
+//! Much mail at once, and old mail: all of it arrives once and in order, in model calls of bounded size, and nothing waits behind mere notices.
 
 use std::fmt::Write;
 
@@ -111,4 +111,18 @@ fn i1_a_teammate_that_is_asked_to_end_is_asked_in_the_order_of_its_mail() {
     assert_eq!(marks(&user_texts(&alice[2])), (0..12).collect::<Vec<_>>());
     assert!(said.contains("[teammate] alice shutdown"), "{said}");
     bench.assert_no_faults();
+}
+
+#[test]
+fn outside_mail_that_has_waited_is_given_with_its_age() {
+    let line = "{\"from\":\"ci\",\"content\":\"the build is green\"}\n";
+    let bench = Bench::new("[fallback]\nlead = \"ok\"\n").file(".mailboxes/lead.jsonl", line);
+    let mailbox = std::fs::File::options().append(true).open(bench.path(".mailboxes/lead.jsonl")).expect("the mailbox");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 3_600 + 60);
+    mailbox.set_modified(long_ago).expect("a file's time can be set");
+    drop(mailbox);
+    bench.run(&[], "");
+    let lead = bench.requests_of("lead").pop().expect("mail from outside wakes the lead");
+    let told = last_text(&lead);
+    assert!(told.contains("[message] ci (outside mail, 3 h old): the build is green"), "{told}");
 }

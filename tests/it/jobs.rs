@@ -236,3 +236,34 @@ fn the_user_sees_what_runs() {
     terminal.line("/jobs");
     terminal.see("job-1 of lead runs for ");
 }
+
+#[test]
+fn i1_a_kill_at_any_moment_of_its_beginning_leaves_one_end_to_be_told() {
+    for (point, why) in [
+        ("tool_started:1", "exit code: 0"),
+        ("call_done:1", "the program was ended while it ran"),
+        ("tool_done:1", "the program was ended while it ran"),
+    ] {
+        let bench = Bench::new(&lead(&[&job("echo x >> ran; until [ -e go ]; do sleep 0.01; done")]));
+        let mut command = bench.command(&["-p", "start"]);
+        command.env("S15_TEST_KILL", point).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let run = finish(command.spawn().unwrap(), "");
+        assert_eq!(run.code, None, "killed at {point}: {run:?}");
+        std::fs::write(bench.path("go"), "").unwrap();
+        for line in ["go on", "and on"] {
+            let run = bench.run(&["--continue", "-p", line], "");
+            assert_eq!(run.code, Some(0), "{run:?}");
+            let told = told(&bench, "lead");
+            assert!(
+                told.len() == 1 && told[0].matches("job-1 (").count() == 1 && told[0].contains(why),
+                "{point} {line}: {told:#?}"
+            );
+            assert!(
+                results(bench.requests().last().unwrap())[0].starts_with("job-1 runs in the background"),
+                "{point}"
+            );
+        }
+        assert!(bench.read("ran").unwrap_or_default().lines().count() <= 1, "{point}");
+        bench.assert_no_faults();
+    }
+}

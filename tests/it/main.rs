@@ -7,6 +7,7 @@ mod bad_input;
 mod demo;
 mod doctor;
 mod endless;
+mod expiring;
 mod harness;
 mod headless;
 mod jobs;

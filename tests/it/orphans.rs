@@ -250,6 +250,43 @@ fn i9_a_family_that_grows_all_the_while_is_ended_too() {
 }
 
 #[test]
+fn i11_a_command_that_forks_without_end_is_ended() {
+    // The second doubles all the while, its first process is gone at once; by itself it would go on for ten seconds.
+    let forks = "b() { [ $SECONDS -lt 10 ] && b | b & }; b";
+    for forks in
+        [forks.to_owned(), "for n in $(seq 600); do sleep 1000 & done; wait".to_owned(), format!("{forks}; sleep 1000")]
+    {
+        let (bench, result) = result_of(&format!("echo begun; {forks}"), 60);
+        let expected = "error: more than 512 processes at once; the command and what it started were ended. Start fewer. Its output:\nbegun";
+        let gone_at_once = result.starts_with("begun\nexit code: 0\nA background process was ended");
+        assert!(result.starts_with(expected) || gone_at_once, "{forks}: {result}");
+        wait_for("an empty workspace", || (living_in(&bench) == 0).then_some(()));
+    }
+    let (_, result) = result_of("for n in $(seq 200); do sleep 0.3 & done; wait; echo done", 60);
+    assert_eq!(result, "done\nexit code: 0");
+}
+
+/// What the program may hold while a command floods it, in MiB: itself, and two ends of an output.
+const FLOODED_MIB_MAX: u64 = 64;
+
+#[test]
+fn i8_a_flood_of_output_takes_no_memory() {
+    let peak = "awk '/VmHWM/ { print $2 }' /proc/$(ps -o ppid= -p $PPID | tr -d ' ')/status";
+    for (flood, place) in [
+        ("yes | head -n 10000000", "the whole is in "),
+        ("head -c 1G /dev/zero | tr '\\0' x; echo", "the first 67108864 bytes are in "),
+        ("head -c 200M /dev/zero", "the first 67108864 bytes are in "),
+    ] {
+        let (_, result) = result_of(&format!("{flood}; {peak}"), 300);
+        assert!(result.contains(place) && result.len() < 40_000, "{flood}: {result:.300}");
+        let last = result.strip_suffix("\nexit code: 0").and_then(|text| text.lines().last()).expect("a number");
+        let kib: u64 = last.rsplit("x00").next().and_then(|number| number.trim().parse().ok()).expect("a number");
+        println!("{flood}: at most {} MiB", kib / 1024);
+        assert!(kib / 1024 < FLOODED_MIB_MAX, "{flood}: {kib} KiB");
+    }
+}
+
+#[test]
 fn a_command_has_no_terminal() {
     let scenario = calling("printf 'writ%s' ten > /dev/tty; tty; ps -o tty= -p $$", 60);
     let bench = Bench::new(&scenario);

@@ -295,6 +295,70 @@ fn ordinary_work_goes_on() {
     }
 }
 
+fn git(folder: &Path, arguments: &str) {
+    let status = Command::new("bash").arg("-c").arg(format!("git {arguments}")).current_dir(folder).status();
+    assert!(status.unwrap().success(), "git {arguments}");
+}
+
+/// Commits work, in a worktree too, where namespaces hold what git would run; where Landlock alone does, they are refused.
+#[test]
+fn a_repository_is_worked_in_but_not_made_to_run_anything() {
+    const NAMED: &str = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; ";
+    for way in ways() {
+        let stage = Stage::new(way);
+        fs::create_dir(stage.path("main")).unwrap();
+        git(
+            &stage.path("main"),
+            "init -q && mkdir src && echo x > src/file && git add . && \
+             git -c user.name=a -c user.email=a@b commit -qm first && git worktree add -q ../tree 2>/dev/null",
+        );
+        for folder in ["main", "tree"] {
+            let bounds = Bounds::for_session(&Ground {
+                workspace: &stage.path(folder),
+                temp: &stage.path("tmp"),
+                state_dir: &stage.path("state"),
+                out_dir: &stage.path("state/key/sessions/1/out"),
+                settings: None,
+                home: Some(&stage.path("home")),
+                runtime_dir: None,
+                opened: &[],
+                network: Network::Allowed,
+                means: means(way),
+            });
+            bounds.make_ready(&stage.path(folder));
+            let policy = Policy::Confined(bounds);
+            let run = |command: &str| {
+                let command = format!("{NAMED} cd ROOT/{folder}; {command}");
+                stage.run_under(Some(&policy), &command)
+            };
+            let hooks = stage.path("main/.git/hooks/post-commit");
+            for attempt in [
+                format!("echo 'touch ran' > {}", hooks.display()),
+                "git config core.hooksPath src".to_owned(),
+                "git config --worktree core.hooksPath src".to_owned(),
+                "rm -rf \"$(git rev-parse --git-common-dir)\"/hooks \"$(git rev-parse --git-common-dir)\"/config"
+                    .to_owned(),
+                "mv .git moved; cp -r moved .git; echo X > .git/hooks/post-commit".to_owned(),
+            ] {
+                assert!(!run(&attempt).ok, "{way:?}: {folder}: {attempt}");
+                assert!(!hooks.exists() && stage.path("main/.git/config").exists(), "{way:?}: {folder}: {attempt}");
+                assert!(stage.path(folder).join(".git").exists(), "{way:?}: {folder}: {attempt}");
+            }
+            let commit = run(
+                "echo y >> src/file && git add . && git commit -qm second && git checkout -q -b other-$$ && git log --oneline | wc -l",
+            );
+            if means(way).mounts {
+                assert!(commit.ok && commit.text.starts_with("2\n"), "{way:?}: {folder}: {}", commit.text);
+            } else if folder == "main" {
+                assert!(!commit.ok && commit.text.contains("outside_sandbox: true"), "{folder}: {}", commit.text);
+            } else {
+                // Of a worktree most lies in a folder of its own.
+                assert!(commit.ok && commit.text.contains("\n2\n"), "{folder}: {}", commit.text);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_refusal_is_told_as_the_sandbox_s() {
     for way in ways() {

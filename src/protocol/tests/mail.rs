@@ -150,7 +150,7 @@ fn notices_that_say_the_same_again_are_shown_as_one() {
     let outside = |from: Option<&str>| {
         let key = MailKey::Outside { claim: "c".to_owned(), offset: 0 };
         let from = from.map(str::to_owned);
-        Mail::Outside(OutsideMail { key, from, kind: idle, content: "x".to_owned(), timestamp: None })
+        Mail::Outside(OutsideMail { key, from, kind: idle, content: "x".to_owned(), timestamp: None, waited: None })
     };
     let mail = [inside((&auth, idle, "done")), outside(Some("auth")), outside(Some("auth")), outside(None)];
     let text = shown::for_lead(&showing(&mail, &|_| None), "[Team state]");

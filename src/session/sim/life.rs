@@ -31,6 +31,8 @@ use super::{outside, user};
 const SESSION: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
 /// When nothing has happened for so long, nothing will: all waits of a call are shorter.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
+/// How long a plan waits for its review: not so long that none is ever too late.
+const PLAN_WAITS_MAX: Duration = Duration::from_secs(4 * 60);
 /// How long a rest is.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 /// Nothing may hang for longer.
@@ -256,6 +258,7 @@ fn settings(workspace: std::path::PathBuf, out_dir: std::path::PathBuf) -> Setti
         teammates_max: 8,
         job_timeout: Duration::from_secs(60),
         turn_calls_max: 50,
+        request_timeout: PLAN_WAITS_MAX,
         yes: false,
         source: Source::Terminal,
         surroundings: String::new(),

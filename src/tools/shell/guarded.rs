@@ -179,9 +179,9 @@ impl Guarded {
                 };
                 self.last_word = Some(Ended { not_started: Some(error), ..Ended::default() });
             }
-            Ok(Report::Ended { status, ended, refused }) => {
+            Ok(Report::Ended { status, ended, refused, crowd }) => {
                 let status = status.map(ExitStatus::from_raw);
-                self.last_word = Some(Ended { status, ended, refused, ..Ended::default() });
+                self.last_word = Some(Ended { status, ended, refused, crowd, ..Ended::default() });
             }
             Err(_) => self.last_word = Some(Ended { unguarded: true, ..Ended::default() }),
         }

@@ -14,7 +14,7 @@ use crate::sandbox::Policy;
 
 use super::super::collector::{Collector, Sink};
 use super::super::{BashArgs, text};
-use super::{End, Shell, left_behind, status_words};
+use super::{End, PROCESSES_MAX, Shell, left_behind, status_words};
 
 /// What is kept of the end of an output, whether or not somebody has looked at it.
 const LAST_BYTES: usize = 1_500;
@@ -103,6 +103,7 @@ pub(in super::super) fn prepare(
                     End::Exited(status) => (status.success(), status_words(status), true),
                     End::Lost => (false, "exit code: unknown".to_owned(), true),
                     End::TimedOut(limit) => (false, format!("timed out after {} s", limit.as_secs_f64()), false),
+                    End::Crowd => (false, format!("ended: it had more than {PROCESSES_MAX} processes at once"), false),
                     End::Stopped(why) => (false, format!("stopped: {why}"), false),
                 };
                 let closed = if ok { None } else { shell.closed(policy, &last_of(&sink)) };

@@ -56,6 +56,8 @@ pub(super) struct Ended {
     pub(super) ended: Vec<String>,
     /// The names of those that could not be ended.
     pub(super) refused: Vec<String>,
+    /// They were ended since they were too many.
+    pub(super) crowd: bool,
     /// There was no command.
     pub(super) not_started: Option<StartError>,
     /// Its guardian was lost, and so perhaps were processes that moved to a session of their own.

@@ -47,6 +47,9 @@ pub(super) enum Report {
         ended: Vec<String>,
         /// The names of those that could not be ended.
         refused: Vec<String>,
+        /// They were ended since they were too many.
+        #[serde(default)]
+        crowd: bool,
     },
 }
 

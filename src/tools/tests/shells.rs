@@ -65,6 +65,24 @@ async fn what_cannot_be_started_is_said_with_what_to_do() {
 }
 
 #[tokio::test]
+async fn where_a_command_began_is_said_when_it_went_elsewhere() {
+    let bench = Bench::new();
+    let root = bench.path("").canonicalize().unwrap();
+    let said = format!("\nIt began in {}, and so does the next command: a cd doesn't last.", root.display());
+    for (command, moves) in [
+        ("cd / && pwd", true),
+        ("(cd /; pwd)", true),
+        ("true;cd /\npwd", true),
+        ("pwd", false),
+        ("echo cdrom abcd", false),
+    ] {
+        let output = bench.run("bash", json!({"command": command})).await;
+        assert_eq!(output.text.ends_with(&said), moves, "{command}: {}", output.text);
+    }
+    assert_eq!(bench.run("bash", json!({"command": "pwd -P"})).await.text, format!("{}\nexit code: 0", root.display()));
+}
+
+#[tokio::test]
 async fn i9_a_background_process_holds_nothing_and_ends_with_its_command() {
     let bench = Bench::new();
     for command in [

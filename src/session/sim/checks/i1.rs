@@ -91,7 +91,7 @@ impl Mail {
         if message.kind == MessageType::Undelivered {
             return self.returned(message);
         }
-        self.sent(message.to.as_str(), &message.content, at, message.kind.wakes());
+        self.sent(message.to.as_str(), &message.content, at, message.wakes());
     }
 
     fn sent(&mut self, to: &str, text: &str, at: Duration, wakes: bool) {

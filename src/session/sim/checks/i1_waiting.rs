@@ -53,7 +53,7 @@ struct Reader {
 
 fn happened(event: &Event, at: Duration, readers: &mut BTreeMap<String, Reader>) {
     match event {
-        Event::MailSent { message } if message.kind.wakes() => {
+        Event::MailSent { message } if message.wakes() => {
             let reader = readers.entry(message.to.to_string()).or_default();
             reader.since = reader.since.or(Some(at));
         }

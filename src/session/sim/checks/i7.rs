@@ -38,7 +38,7 @@ pub(super) fn no_turn_has_no_cause(log: &[Entry]) -> Vec<String> {
             }
             Seen::Item(item) => match &item.event {
                 Event::UserLine { .. } => drop(causes.insert("lead".to_owned(), true)),
-                Event::MailSent { message } if message.kind.wakes() => {
+                Event::MailSent { message } if message.wakes() => {
                     causes.insert(message.to.to_string(), true);
                 }
                 Event::MailFromOutside { to, kind, .. }
