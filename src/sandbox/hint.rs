@@ -1,9 +1,11 @@
 //! A failed command's output, searched for what the sandbox refused it.
 //!
 //! Programs say in their own words what failed; only a line with the system's word for a refusal and a path that is
-//! closed counts. Pure but for one look at whether a folder exists.
+//! closed counts. Pure but for a look at what is there.
 
 use std::path::{Component, Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
 
 use super::policy::Bounds;
 
@@ -28,11 +30,17 @@ const NAMED_MAX: usize = 4;
 pub fn closed_by(bounds: &Bounds, folder: &Path, output: &str) -> Option<String> {
     let lines: Vec<&str> = output.lines().rev().take(LINES_MAX).collect();
     let refused = lines.into_iter().rev().filter(|line| is_refusal(line));
-    let path = refused.flat_map(|line| candidates(line)).map(|word| lexical(&folder.join(word))).find(|path| {
-        !bounds.is_writable(path) && path.parent().is_some_and(|parent| parent.is_dir() || path.starts_with("/dev"))
-            || path.parent().is_some_and(|parent| bounds.is_frozen(parent))
-    })?;
+    let paths = refused.flat_map(|line| candidates(line)).map(|word| lexical(&folder.join(word)));
+    let path = paths.into_iter().find(|path| is_closed(bounds, path))?;
     Some(words(bounds, &path))
+}
+
+/// Was it the sandbox that closed this? What the user may not do either is closed by others.
+fn is_closed(bounds: &Bounds, path: &Path) -> bool {
+    let Some(parent) = path.parent().filter(|parent| parent.is_dir()) else { return false };
+    let there = if path.exists() { path } else { parent };
+    let closed = !bounds.is_writable(path) || (bounds.is_frozen(parent) && !path.exists());
+    closed && (!bounds.is_readable(path) || access(there, AccessFlags::W_OK).is_ok())
 }
 
 fn words(bounds: &Bounds, path: &Path) -> String {
@@ -97,7 +105,7 @@ mod tests {
     fn the_place_that_was_closed_is_found_in_what_programs_say() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
-        for folder in ["ws/.git/hooks", "ws/src", "home/.ssh"] {
+        for folder in ["ws/.git/hooks", "ws/src", "home/.ssh", "etc"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
         let bounds = Bounds {
@@ -125,6 +133,8 @@ mod tests {
             ),
             (&format!("cat: {ssh}: Permission denied"), &ssh),
         ] {
+            let output = &output.replace("/etc/x", root.join("etc/x").to_str().unwrap());
+            let place = &place.replace("/etc/x", root.join("etc/x").to_str().unwrap());
             let text = told(&bounds, output).unwrap_or_else(|| panic!("nothing in {output}"));
             assert!(text.starts_with(&format!("the sandbox closed: {place} (")), "{output}: {text}");
             assert!(text.contains("outside_sandbox: true"), "{text}");
@@ -141,6 +151,9 @@ mod tests {
         let alone = Bounds { means: Means { mounts: false, ..bounds.means }, ..bounds.clone() };
         let text = told(&alone, "mkdir: cannot create directory 'target': Permission denied").unwrap();
         assert!(text.contains("write_file"), "{text}");
-        assert_eq!(told(&alone, "bash: ./src/run.sh: Permission denied"), None);
+        std::fs::write(root.join("ws/run.sh"), "").unwrap();
+        for output in ["bash: ./src/run.sh: Permission denied", "bash: ./run.sh: Permission denied"] {
+            assert_eq!(told(&alone, output), None, "{output}");
+        }
     }
 }

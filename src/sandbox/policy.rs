@@ -163,3 +163,66 @@ mod raw {
         Ok(paths.into_iter().map(PathBuf::from).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn bounds() -> Bounds {
+        Bounds {
+            means: Means { landlock: true, ..Means::default() },
+            writable: vec!["/w".into(), "/h/state/tmp".into()],
+            read_only: vec!["/w/.git/hooks".into(), "/w/own".into()],
+            hidden: vec!["/h/state".into(), "/w/secret".into()],
+            shown: vec!["/h/state/out".into()],
+            network: Network::Denied,
+            temp: vec!["/h/state/tmp".into()],
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_on_a_place_counts() {
+        for (path, readable, writable) in [
+            ("/w", true, true),
+            ("/w/src/new", true, true),
+            ("/wide", true, false),
+            ("/", true, false),
+            ("/w/.git", true, true),
+            ("/w/.git/hooks", true, false),
+            ("/w/.git/hooks/x", true, false),
+            ("/w/.git/hooks-old", true, true),
+            ("/w/secret/x", false, false),
+            ("/h/state/journal", false, false),
+            ("/h/state/out/long", true, false),
+            ("/h/state/tmp/x", true, true),
+        ] {
+            let path = Path::new(path);
+            assert_eq!((bounds().is_readable(path), bounds().is_writable(path)), (readable, writable), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_scope_is_never_wider_than_what_it_is_made_of() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for folder in ["w/src", "w/own", "out"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("out"), root.join("w/link")).unwrap();
+        let whole = Bounds { writable: vec![root.join("w")], read_only: vec![root.join("w/own")], ..bounds() };
+        let places = ["w/src", "w/own", "out", "w/link", "w/src/../../out", "w/none", "", "w/src/none"];
+        let scope = whole.writing_only(&places.map(|place| root.join(place)));
+        assert_eq!(scope.writable, [root.join("w/src"), "/h/state/tmp".into()]);
+        assert_eq!(scope.read_only, whole.read_only);
+    }
+
+    #[test]
+    fn a_policy_goes_over_the_wire_as_it_is() {
+        let odd = PathBuf::from(OsString::from_vec(b"/w/\xff\n".to_vec()));
+        let policy = Policy::Confined(Bounds { writable: vec![odd], ..bounds() });
+        let line = serde_json::to_vec(&policy).unwrap();
+        assert_eq!(serde_json::from_slice::<Policy>(&line).unwrap(), policy);
+    }
+}

@@ -514,6 +514,22 @@ fn i9_the_program_s_own_commands_are_confined_by_default() {
 }
 
 #[test]
+fn a_long_output_is_read_by_the_next_command() {
+    for sandbox in ["auto", "landlock"] {
+        let call = |n: u8, command: &str| {
+            format!(
+                "[[rule]]\nagent = \"lead\"\nn = {n}\ncalls = [{{ tool = \"bash\", arguments = {{ command = \"{command}\" }} }}]\n"
+            )
+        };
+        let calls = [call(1, "seq 100000"), call(2, "cat ../home/state/*/sessions/*/out/* | tail -n 1")].concat();
+        let bench = Bench::new(&format!("[fallback]\nlead = \"ok\"\n{calls}")).env("S15_SANDBOX", sandbox);
+        let Finished { code, stderr, .. } = bench.run(&["-p", "go"], "");
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(results(&bench.requests()[2])[1].starts_with("100000\n"), "{:?}", results(&bench.requests()[2]));
+    }
+}
+
+#[test]
 fn i9_a_run_without_a_sandbox_says_so() {
     let (bench, result, said) =
         in_the_program(bench("echo X > ../victim && cat ../victim").env("S15_SANDBOX", "off"), "off");
