@@ -39,6 +39,14 @@ impl Fence {
         };
         Ok(Self { policy, warning, _temp: temp })
     }
+
+    /// What agents are told of it, after what they are told of the workspace.
+    pub(crate) fn words(&self) -> &'static str {
+        match self.policy {
+            Policy::Full => "",
+            Policy::Confined(_) => " Commands can write there and in $TMPDIR only.",
+        }
+    }
 }
 
 pub(crate) const OFF: &str = "the sandbox is off: commands of agents can read and change all that you can";

@@ -84,7 +84,9 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
         user,
         next_line,
     };
-    let code = Session::run(settings(&config, id, &folder, lock.is_some(), scripted), means, past).await;
+    let mut settings = settings(&config, id, &folder, lock.is_some(), scripted);
+    settings.surroundings.push_str(fence.words());
+    let code = Session::run(settings, means, past).await;
     events.close_journal();
     if let Some(ui) = Arc::into_inner(ui) {
         ui.close();
