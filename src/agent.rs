@@ -105,7 +105,7 @@ impl Agent {
                     Err(end) => return end,
                 },
             };
-            self.acted |= calls.iter().any(|call| tools::is_local(&call.slot.name));
+            self.acted |= calls.iter().any(|call| tools::is_work(&call.slot.name));
             match self.hands.run(calls, &mut self.history, &self.port, &self.reins).await {
                 Flow::GoOn => {}
                 Flow::Yield => return TurnEnd::Yielded,

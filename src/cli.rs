@@ -47,6 +47,12 @@ pub enum Command {
     },
     /// The sessions of all workspaces, the last used first.
     Sessions,
+    /// What is in force on this machine: the sandbox, the environment of commands, server, state folder, terminal.
+    Doctor {
+        /// As one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// The flags, each as its text.
@@ -86,9 +92,24 @@ pub struct Flags {
     /// Where locks and journals are kept [default: ~/.local/state/s15].
     #[arg(long, value_name = "DIR", help_heading = "Limits", hide_short_help = true)]
     pub state_dir: Option<String>,
+    /// Secrets in the environment that commands get all the same: names, * at the end for any rest.
+    #[arg(long, value_name = "NAMES", help_heading = "Limits", hide_short_help = true)]
+    pub env_pass: Option<String>,
+    /// How commands are confined: auto, landlock, namespaces, off [default: auto].
+    #[arg(long, value_name = "HOW", help_heading = "Limits", hide_short_help = true, value_parser = PossibleValuesParser::new(["auto", "landlock", "namespaces", "off"]))]
+    pub sandbox: Option<String>,
+    /// What commands may write besides the workspace: paths with commas between them.
+    #[arg(long, value_name = "PATHS", help_heading = "Limits", hide_short_help = true)]
+    pub sandbox_write: Option<String>,
+    /// May commands reach other machines? [default: true].
+    #[arg(long, value_name = "BOOL", help_heading = "Limits", hide_short_help = true)]
+    pub sandbox_network: Option<String>,
     /// Longest time a command may run, in seconds [default: 120].
     #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub bash_timeout: Option<String>,
+    /// Longest time a command may run in the background, in seconds [default: 3600].
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
+    pub job_timeout: Option<String>,
     /// How long a plan may wait for the lead's review, in seconds [default: 1800].
     #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub request_timeout: Option<String>,
@@ -141,7 +162,12 @@ impl Flags {
             ("max_teammates", &self.max_teammates),
             ("output_format", &self.output_format),
             ("state_dir", &self.state_dir),
+            ("env_pass", &self.env_pass),
+            ("sandbox", &self.sandbox),
+            ("sandbox_write", &self.sandbox_write),
+            ("sandbox_network", &self.sandbox_network),
             ("bash_timeout", &self.bash_timeout),
+            ("job_timeout", &self.job_timeout),
             ("request_timeout", &self.request_timeout),
             ("turn_calls_max", &self.turn_calls_max),
             ("retries_max", &self.retries_max),
@@ -224,7 +250,7 @@ mod tests {
     #[test]
     fn what_is_not_built_yet_is_not_offered() {
         let help = Cli::command().render_long_help().to_string();
-        for later in ["--record", "--replay", "--permission-mode", "doctor"] {
+        for later in ["--record", "--replay", "--permission-mode"] {
             assert!(!help.contains(later), "{later}");
         }
         assert!(parse(&["--record", "x"]).is_err());

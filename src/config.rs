@@ -3,6 +3,7 @@
 //! Everything it looks at comes in as arguments. Knows nothing of agents, servers' answers or how anything is shown. A project's
 //! `.env` is never read.
 
+mod confinement;
 mod key;
 mod layers;
 mod limits;
@@ -15,7 +16,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Cli, Flags};
+use crate::secrets;
 
+pub use confinement::Confinement;
 pub use key::Key;
 pub use limits::Limits;
 
@@ -54,6 +57,10 @@ pub struct Config {
     pub first_line: Option<String>,
     /// The session that goes on, if it isn't a new one.
     pub resume: Option<Which>,
+    /// Names of secrets that commands get all the same, each perhaps with a `*` at its end.
+    pub env_pass: Vec<String>,
+    /// How commands are confined.
+    pub confinement: Confinement,
     /// May colour be used?
     pub color: bool,
     /// All limits.
@@ -232,6 +239,8 @@ impl Config {
         Ok(Self {
             teammate_model: layers.value(Setting::TeammateModel, values::model)?.unwrap_or_else(|| model.clone()),
             yes: layers.value(Setting::Yes, values::switch)?.unwrap_or(false),
+            env_pass: layers.value(Setting::EnvPass, values::names)?.unwrap_or_default(),
+            confinement: Confinement::read(&layers, env, place)?,
             color: color(&layers, &front, env, place)?,
             limits: Limits::read(&mut layers)?,
             resume: resume(cli),
@@ -263,10 +272,10 @@ impl Place {
     }
 }
 
-/// The process' own environment, in the form that [`Config::resolve`] asks.
+/// What the process was started with, in the form that [`Config::resolve`] asks.
 #[must_use]
 pub fn process_env(name: &str) -> Option<String> {
-    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+    secrets::var(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 fn workspace(layers: &Layers, place: &Place) -> Result<PathBuf, ConfigError> {

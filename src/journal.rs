@@ -4,6 +4,7 @@
 //! written and never read.
 
 mod events;
+mod key_shapes;
 mod mask;
 mod reader;
 mod sync;

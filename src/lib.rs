@@ -10,15 +10,20 @@
 //! * [`scenario`]: the scripted model server behind the demo and the tests.
 //! * [`ui`]: the prompt, the renderer and the printer; a subscriber of events.
 //! * [`killpoint`]: where tests pull the plug; nothing in a release build.
+//! * [`secrets`]: what the environment held, and who else must not find it there.
+//! * [`sandbox`]: what a command may do, and how the system holds it to that.
 //! * `seam`: where a simulation stands in for the system; nothing without tests.
 //! * [`sessions`]: which there are, read from their journals.
+//! * `fence`: the bounds of a run's commands, from its configuration and what the machine has; [`doctor`] tells them.
 //! * [`cli`], [`config`], [`lock`], [`run`]: what was typed, what it means, and how the parts are put together.
 
 mod agent;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod doctor;
 pub mod event;
+mod fence;
 pub mod journal;
 pub mod killpoint;
 pub mod lock;
@@ -27,8 +32,10 @@ pub mod model;
 mod private;
 pub mod protocol;
 pub mod run;
+pub mod sandbox;
 pub mod scenario;
 mod seam;
+pub mod secrets;
 pub mod session;
 pub mod sessions;
 pub mod tools;

@@ -8,6 +8,9 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -18,6 +21,8 @@ use crate::private;
 const KEY_NAME_CHARS_MAX: usize = 40;
 /// How often a holder that has just taken the lock is given time to write who it is.
 const HOLDER_READS_MAX: u32 = 10;
+/// How often the lock of a process that is gone is tried for.
+const DEAD_HOLDER_TRIES_MAX: u32 = 100;
 const HOLDER_READ_EVERY: Duration = Duration::from_millis(10);
 
 /// The right to run in a workspace, until it is dropped or its process ends, however it ends.
@@ -35,6 +40,15 @@ pub struct Holder {
     pub since: String,
     /// Its session.
     pub session: Uuid,
+}
+
+impl Holder {
+    /// Its lock lives on for a moment if it was killed while it started another process: that has it until it has become
+    /// the other program.
+    fn is_dead(&self) -> bool {
+        let pid = i32::try_from(self.pid).unwrap_or(i32::MAX);
+        kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH)
+    }
 }
 
 /// Why there is no lock. The text says what is lost and what to do.
@@ -69,12 +83,18 @@ impl WorkspaceLock {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = private::open(&path, &mut options).map_err(|cause| unusable(&path, cause))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held { workspace: workspace.to_owned(), holder: read_holder(&mut file) });
+        for left in (0..DEAD_HOLDER_TRIES_MAX).rev() {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    let holder = read_holder(&mut file);
+                    if left == 0 || !holder.as_ref().is_some_and(Holder::is_dead) {
+                        return Err(LockError::Held { workspace: workspace.to_owned(), holder });
+                    }
+                    std::thread::sleep(HOLDER_READ_EVERY);
+                }
+                Err(TryLockError::Error(cause)) => return Err(unusable(&path, cause)),
             }
-            Err(TryLockError::Error(cause)) => return Err(unusable(&path, cause)),
         }
         let holder = Holder { pid: std::process::id(), since: timestamp(), session };
         write_holder(&mut file, &holder).map_err(|cause| unusable(&path, cause))?;
@@ -111,6 +131,16 @@ fn read_holder(file: &mut File) -> Option<Holder> {
         }
     }
     None
+}
+
+/// Does a run hold a workspace's lock? Nobody is kept from taking it meanwhile but for a moment.
+#[must_use]
+pub fn is_held(state_dir: &Path, workspace: &Path) -> Option<Holder> {
+    let mut file = File::open(workspace_folder(state_dir, workspace).join("lock")).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read_holder(&mut file),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
 }
 
 /// The folder below the state folder that belongs to a workspace.
@@ -213,6 +243,30 @@ mod tests {
         holder.kill().unwrap();
         holder.wait().unwrap();
         assert!(take().is_ok());
+    }
+
+    /// It was killed while it started another process, which hasn't become the other program yet.
+    #[test]
+    fn the_lock_of_one_that_is_gone_is_waited_for() {
+        let state = tempfile::tempdir().unwrap();
+        let take = || WorkspaceLock::take(state.path(), Path::new("/p"), Uuid::now_v7());
+        let mut lock = take().unwrap();
+        let mut gone = Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        write_holder(&mut lock.file, &Holder { pid: gone.id(), since: timestamp(), session: Uuid::now_v7() }).unwrap();
+        let heir = lock.file.try_clone().unwrap();
+        let (waits, waiting) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(move || {
+                waits.send(()).unwrap();
+                take().is_ok()
+            });
+            waiting.recv().unwrap();
+            std::thread::sleep(HOLDER_READ_EVERY);
+            heir.unlock().unwrap();
+            assert!(taken.join().unwrap());
+        });
+        std::mem::forget(lock);
     }
 
     #[test]

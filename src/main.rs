@@ -8,7 +8,7 @@ use clap::Parser;
 use s15::cli::{Cli, Command};
 use s15::config::{Config, FrontEnd, Place, Which, process_env};
 use s15::run::{Opening, run};
-use s15::{demo, sessions};
+use s15::{demo, doctor, sessions};
 
 /// Usage or configuration.
 const EXIT_CONFIGURATION: u8 = 2;
@@ -21,6 +21,15 @@ fn main() -> ExitCode {
     if let Some(code) = s15::tools::guard_if_asked() {
         return code;
     }
+    // And so does a look at what this machine can hold commands with.
+    #[cfg(target_os = "linux")]
+    if let Some(code) = s15::sandbox::probe_if_asked() {
+        return code;
+    }
+    // While there is no other thread. A process that can't be looked into leaves no image of itself behind either.
+    s15::secrets::seal();
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_dumpable(false);
     let cli = Cli::parse();
     restore_terminal_on_panic();
     let code = start(&cli).unwrap_or_else(|refusal| {
@@ -42,6 +51,7 @@ fn start(cli: &Cli) -> anyhow::Result<u8> {
     match cli.command {
         Some(Command::Demo { script }) => runtime.block_on(demo::run(cli, script, &process_env, &place)),
         Some(Command::Sessions) => list_sessions(cli, &place),
+        Some(Command::Doctor { json }) => Ok(examine(cli, json, &place)),
         None => {
             let mut config = Config::resolve(cli, &process_env, &place)?;
             if config.resume == Some(Which::Choose) {
@@ -50,6 +60,14 @@ fn start(cli: &Cli) -> anyhow::Result<u8> {
             runtime.block_on(run(config, Opening::default()))
         }
     }
+}
+
+fn examine(cli: &Cli, json: bool, place: &Place) -> u8 {
+    let report = doctor::examine(cli, &process_env, place);
+    let text = if json { report.json() } else { report.text() };
+    // A reader that has had enough closes the pipe, and that is no fault.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    report.exit_code()
 }
 
 fn list_sessions(cli: &Cli, place: &Place) -> anyhow::Result<u8> {
@@ -91,7 +109,9 @@ fn restore_terminal_on_panic() {
         let thread = std::thread::current();
         if thread.name().is_some_and(|name| name != "tokio-rt-worker") {
             s15::ui::restore_terminal();
-            let _ = writeln!(std::io::stderr(), "s15: internal fault in {:?}: {panic}", thread.name());
+            let words = panic.to_string();
+            let words = s15::journal::Mask::default().text(&words).into_owned();
+            let _ = writeln!(std::io::stderr(), "s15: internal fault in {:?}: {words}", thread.name());
         }
     }));
 }

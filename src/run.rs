@@ -10,13 +10,14 @@ use uuid::Uuid;
 
 use crate::config::{self, Config, FrontEnd};
 use crate::event::{EVENT_VERSION, Event, Level};
+use crate::fence::{Fence, THIS_PROGRAM};
 use crate::journal::{Events, Journal, Mask, Views, read_session, session_folder};
 use crate::lock::{LockError, WorkspaceLock, workspace_folder};
 use crate::mail::Post;
 use crate::model::{Client, ClientSettings, Secret};
 use crate::session::{Means, Recalled, Session, Settings, Source, UserInput, command_names};
 use crate::sessions::{self, End, Summary};
-use crate::tools::Workshop;
+use crate::tools::{Environment, Workshop};
 use crate::ui::{Color, Front, OutputFormat, Typed, Ui, UiOptions};
 
 /// How a run begins, where it isn't the user who begins it.
@@ -37,9 +38,13 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     let client = Client::new(client_settings(&config, id)).map_err(anyhow::Error::msg)?;
     let workshop = Workshop::new(&config.workspace, folder.join("out"), config.limits.bash_timeout)
         .with_context(|| config.workspace.display().to_string())?;
+    let key = config.api_key.as_ref().map(config::Key::expose);
+    let workshop = workshop.with_environment(Environment::new(&config.env_pass, key));
     // This very program, whatever has become of its file since.
     #[cfg(target_os = "linux")]
-    let workshop = workshop.guarded_by(Path::new("/proc/self/exe"));
+    let workshop = workshop.guarded_by(Path::new(THIS_PROGRAM));
+    let fence = Fence::around(&config, &folder.join("out"))?;
+    let workshop = workshop.under(fence.policy.clone());
     let events = Events::new(Mask::new(config.api_key.as_ref().map(config::Key::expose)));
 
     // Before the terminal is changed: a signal from here on gives it back.
@@ -56,7 +61,7 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
     if let Some(text) = opening.words {
         events.emit(Event::Notice { level: Level::Info, text });
     }
-    begin(&config, id, &client, &events, warning);
+    begin(&config, id, &client, &events, warning.into_iter().chain(fence.warning.clone()));
     if let Some(session) = unfinished {
         events.emit(Event::Notice { level: Level::Info, text: how_to_go_on(&session) });
     }
@@ -79,7 +84,9 @@ pub async fn run(config: Config, opening: Opening) -> anyhow::Result<u8> {
         user,
         next_line,
     };
-    let code = Session::run(settings(&config, id, &folder, lock.is_some(), scripted), means, past).await;
+    let mut settings = settings(&config, id, &folder, lock.is_some(), scripted);
+    settings.surroundings.push_str(fence.words());
+    let code = Session::run(settings, means, past).await;
     events.close_journal();
     if let Some(ui) = Arc::into_inner(ui) {
         ui.close();
@@ -131,7 +138,7 @@ impl Ground {
     }
 }
 
-fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, more: Option<String>) {
+fn begin(config: &Config, id: Uuid, client: &Client, events: &Events, more: impl Iterator<Item = String>) {
     events.emit(Event::SessionStarted {
         version: EVENT_VERSION,
         session: id,
@@ -173,6 +180,7 @@ fn settings(config: &Config, id: Uuid, folder: &Path, has_journal: bool, scripte
         model: config.model.clone(),
         teammate_model: config.teammate_model.clone(),
         teammates_max: config.limits.teammates_max,
+        job_timeout: config.limits.job_timeout,
         turn_calls_max: config.limits.turn_calls_max,
         request_timeout: config.limits.request_timeout,
         yes: config.yes,

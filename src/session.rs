@@ -12,6 +12,7 @@ mod desk;
 mod ending;
 mod expiring;
 mod finish;
+mod jobs;
 mod last_words;
 mod letters;
 mod members;
@@ -47,6 +48,7 @@ use crate::tools::Workshop;
 
 use desk::Desk;
 use finish::Leaving;
+use jobs::{JobOver, Jobs};
 use members::Teammate;
 
 pub use commands::names as command_names;
@@ -70,6 +72,8 @@ pub struct Settings {
     pub teammate_model: String,
     /// Living teammates at once.
     pub teammates_max: usize,
+    /// Longest run of a command in the background.
+    pub job_timeout: Duration,
     /// Model calls a turn.
     pub turn_calls_max: u32,
     /// How long a plan may wait for the lead's review.
@@ -152,6 +156,7 @@ pub struct Session {
     lead_turn_has_line: bool,
     team: Vec<Teammate>,
     requests: RequestTable,
+    jobs: Jobs,
     /// When the time of each pending plan is up.
     plan_deadlines: Vec<(Uuid, Instant)>,
     letters: Letters,
@@ -175,6 +180,7 @@ pub struct Session {
 /// What can wake the loop.
 enum Input {
     Agent(Report),
+    Job(JobOver),
     User(UserInput),
     Look,
     Clock,
@@ -184,6 +190,7 @@ impl Session {
     /// Runs until the session is over; gives the process' exit code. `past`: the session is resumed from there.
     pub async fn run(settings: Settings, means: Means, past: Option<Recalled>) -> u8 {
         let (to_session, mut reports) = mpsc::unbounded_channel();
+        let (jobs, mut jobs_over) = Jobs::new();
         let mut user = means.user;
         let mut session = Self {
             post: means.post,
@@ -201,6 +208,7 @@ impl Session {
             lead_turn_has_line: false,
             team: Vec::new(),
             requests: RequestTable::default(),
+            jobs,
             plan_deadlines: Vec::new(),
             letters: Letters::default(),
             chatter: Chatter::default(),
@@ -232,6 +240,7 @@ impl Session {
             let input = tokio::select! {
                 biased;
                 Some(report) = reports.recv() => Input::Agent(report),
+                Some(over) = jobs_over.recv() => Input::Job(over),
                 Some(input) = user.recv() => Input::User(input),
                 () = hint.notified() => Input::Look,
                 () = tokio::time::sleep_until(clock) => Input::Clock,
@@ -245,6 +254,7 @@ impl Session {
     fn handle(&mut self, input: Input) {
         match input {
             Input::Agent(report) => self.hear_agent(report),
+            Input::Job(over) => self.job_over(over),
             Input::User(input) => self.hear_user(input),
             Input::Look => self.look_everywhere(),
             Input::Clock => {

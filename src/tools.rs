@@ -11,6 +11,7 @@ mod paths;
 mod search;
 mod shell;
 mod spec;
+mod team;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -20,12 +21,12 @@ use std::pin::Pin;
 
 use serde_json::{Map, Value};
 
-pub use calls::{
-    BashArgs, Call, EditFileArgs, GlobArgs, GrepArgs, LocalCall, MemberArgs, ReadFileArgs, TeamCall, WriteFileArgs,
-};
+pub use calls::{BashArgs, Call, EditFileArgs, GlobArgs, GrepArgs, LocalCall, ReadFileArgs, WriteFileArgs};
 #[cfg(target_os = "linux")]
 pub use shell::guard_if_asked;
-pub use spec::{PROPOSE_TEAM, definitions, is_local};
+pub use shell::{Environment, Job, JobEnd, Told};
+pub use spec::{PROPOSE_TEAM, definitions, is_work};
+pub use team::{MemberArgs, TeamCall};
 pub use workshop::Workshop;
 
 /// Who calls.

@@ -87,13 +87,7 @@ impl Layers {
     /// The user's own file: every key must be known.
     pub(super) fn add_user_file(&mut self, env: Env<'_>, place: &Place) -> Result<(), ConfigError> {
         let named = self.get(Setting::Config).cloned();
-        let path = match &named {
-            Some(said) => place.cwd.join(said.text.trim()),
-            None => match user_file(env, place) {
-                Some(path) => path,
-                None => return Ok(()),
-            },
-        };
+        let Some(path) = self.user_file(env, place) else { return Ok(()) };
         let Some(table) = read(&path)? else {
             let Some(said) = named else { return Ok(()) };
             return Err(ConfigError(format!("{}: there is no file {}", said.origin, path.display())));
@@ -108,10 +102,20 @@ impl Layers {
                 let advice = format!("{origin}: other users of this machine can read it; chmod 600 that file");
                 self.warnings.push(advice);
             }
-            let text = plain(value).ok_or_else(|| wrong_form(&origin))?;
+            let is_list = matches!(setting, Setting::EnvPass | Setting::SandboxWrite);
+            let list = if is_list { list(value) } else { None };
+            let text = list.or_else(|| plain(value)).ok_or_else(|| wrong_form(&origin))?;
             self.say(setting, text, origin);
         }
         Ok(())
+    }
+
+    /// Where the user's own file is, whether or not it exists.
+    pub(super) fn user_file(&self, env: Env<'_>, place: &Place) -> Option<PathBuf> {
+        match self.get(Setting::Config) {
+            Some(said) => Some(place.cwd.join(said.text.trim())),
+            None => user_file(env, place),
+        }
     }
 
     /// A project's own file: it comes with the project and not from the user, so it only narrows.
@@ -193,6 +197,12 @@ fn plain(value: &Value) -> Option<String> {
         Value::Boolean(switch) => Some(switch.to_string()),
         Value::Float(_) | Value::Datetime(_) | Value::Array(_) | Value::Table(_) => None,
     }
+}
+
+/// A list of texts as one text.
+fn list(value: &Value) -> Option<String> {
+    let items: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
+    Some(items?.join(","))
 }
 
 fn wrong_form(origin: &str) -> ConfigError {

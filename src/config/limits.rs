@@ -28,6 +28,8 @@ const RETRY_BASE_MILLIS_MAX: u32 = 600_000;
 const RETRY_WAIT_MAX_DEFAULT: Duration = Duration::from_secs(60);
 /// Longest run of a command, unless set.
 const BASH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
+/// Longest run of a command in the background, unless set.
+const JOB_TIMEOUT_DEFAULT: Duration = Duration::from_secs(3_600);
 /// How long a plan may wait for its review, unless set.
 const REQUEST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 /// Longest time to reach the server, unless set.
@@ -48,6 +50,8 @@ pub struct Limits {
     pub turn_calls_max: u32,
     /// Longest run of a command.
     pub bash_timeout: Duration,
+    /// Longest run of a command in the background.
+    pub job_timeout: Duration,
     /// How long a plan may wait for the lead's review.
     pub request_timeout: Duration,
     /// Retries of one model call.
@@ -83,6 +87,7 @@ impl Limits {
             retry_base,
             retry_wait_max: time(Setting::RetryWaitMax, RETRY_WAIT_MAX_DEFAULT)?,
             bash_timeout: time(Setting::BashTimeout, BASH_TIMEOUT_DEFAULT)?,
+            job_timeout: time(Setting::JobTimeout, JOB_TIMEOUT_DEFAULT)?,
             request_timeout: time(Setting::RequestTimeout, REQUEST_TIMEOUT_DEFAULT)?,
             connect_timeout: time(Setting::ConnectTimeout, CONNECT_TIMEOUT_DEFAULT)?,
             first_byte_timeout: time(Setting::FirstByteTimeout, FIRST_BYTE_TIMEOUT_DEFAULT)?,

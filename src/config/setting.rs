@@ -17,6 +17,11 @@ pub(crate) enum Setting {
     OutputFormat,
     StateDir,
     BashTimeout,
+    JobTimeout,
+    EnvPass,
+    Sandbox,
+    SandboxWrite,
+    SandboxNetwork,
     RequestTimeout,
     TurnCallsMax,
     RetriesMax,
@@ -39,7 +44,7 @@ pub(crate) enum ProjectMay {
 }
 
 impl Setting {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::Cd,
         Self::Config,
         Self::Color,
@@ -52,6 +57,11 @@ impl Setting {
         Self::OutputFormat,
         Self::StateDir,
         Self::BashTimeout,
+        Self::JobTimeout,
+        Self::EnvPass,
+        Self::Sandbox,
+        Self::SandboxWrite,
+        Self::SandboxNetwork,
         Self::RequestTimeout,
         Self::TurnCallsMax,
         Self::RetriesMax,
@@ -77,6 +87,11 @@ impl Setting {
             Self::OutputFormat => "output_format",
             Self::StateDir => "state_dir",
             Self::BashTimeout => "bash_timeout",
+            Self::JobTimeout => "job_timeout",
+            Self::EnvPass => "env_pass",
+            Self::Sandbox => "sandbox",
+            Self::SandboxWrite => "sandbox_write",
+            Self::SandboxNetwork => "sandbox_network",
             Self::RequestTimeout => "request_timeout",
             Self::TurnCallsMax => "turn_calls_max",
             Self::RetriesMax => "retries_max",
@@ -113,6 +128,11 @@ impl Setting {
             | Self::OutputFormat
             | Self::StateDir
             | Self::BashTimeout
+            | Self::JobTimeout
+            | Self::EnvPass
+            | Self::Sandbox
+            | Self::SandboxWrite
+            | Self::SandboxNetwork
             | Self::RequestTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax
@@ -142,6 +162,11 @@ impl Setting {
             | Self::OutputFormat
             | Self::StateDir
             | Self::BashTimeout
+            | Self::JobTimeout
+            | Self::EnvPass
+            | Self::Sandbox
+            | Self::SandboxWrite
+            | Self::SandboxNetwork
             | Self::RequestTimeout
             | Self::TurnCallsMax
             | Self::RetriesMax

@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser};
 
 use super::setting::Setting;
 use super::*;
+use crate::sandbox::{Network, Wanted};
 
 /// A home, a workspace and a set of variables.
 struct Scene {
@@ -142,7 +143,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
         .set("S15_STATE_DIR", "/nowhere/state")
         .set("S15_TEAMMATE_MODEL", "small")
         .set("S15_YES", "true")
-        .user_file("turn_calls_max = 9\nretries_max = 0\nretry_base_ms = 20\nretry_wait_max = 2\nconnect_timeout = 3\nfirst_byte_timeout = 4\nidle_timeout = \"5\"\ncolor = 'always'")
+        .user_file("turn_calls_max = 9\nretries_max = 0\nretry_base_ms = 20\nretry_wait_max = 2\nconnect_timeout = 3\nfirst_byte_timeout = 4\nidle_timeout = \"5\"\njob_timeout = 6\nenv_pass = ['GH_TOKEN', 'AWS_*']\nsandbox = 'landlock'\nsandbox_write = ['~/.cargo/registry', '/srv/a b']\nsandbox_network = false\ncolor = 'always'")
         .resolve(&[])
         .unwrap();
     let seconds = Duration::from_secs;
@@ -150,6 +151,7 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
         teammates_max: 3,
         turn_calls_max: 9,
         bash_timeout: seconds(7),
+        job_timeout: seconds(6),
         request_timeout: seconds(8),
         retries_max: 0,
         retry_base: Duration::from_millis(20),
@@ -161,6 +163,12 @@ fn every_setting_can_come_from_the_environment_and_every_limit_from_the_file() {
     assert_eq!(config.limits, limits);
     assert_eq!((config.state_dir.as_path(), config.teammate_model.as_str()), (Path::new("/nowhere/state"), "small"));
     assert!(config.yes && config.color);
+    assert_eq!(config.env_pass, ["GH_TOKEN", "AWS_*"]);
+    let Confinement { wanted, write, network, home, settings, runtime_dir } = config.confinement;
+    let home = home.unwrap();
+    assert_eq!((wanted, network, runtime_dir), (Wanted::Landlock, Network::Denied, None));
+    assert_eq!(write, [home.join(".cargo/registry"), "/srv/a b".into()]);
+    assert_eq!(settings, Some(home.join(".config/s15/config.toml")));
 }
 
 #[test]

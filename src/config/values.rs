@@ -2,6 +2,7 @@
 //!
 //! Pure: knows neither the environment nor files.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::key::Key;
@@ -46,6 +47,34 @@ pub(super) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         format!("{:?} is none of {}", shown(text), known.join(", "))
     })
+}
+
+/// Names of variables, each perhaps with a `*` at its end.
+pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
+    let names = text.split([',', ' ', '\n']).map(str::trim).filter(|name| !name.is_empty());
+    let checked = names.map(|name| {
+        let plain = name.strip_suffix('*').unwrap_or(name);
+        if plain.contains(|c: char| "=*".contains(c) || c.is_control()) {
+            return Err(format!(
+                "{:?} is neither a variable's name nor the beginning of one with * at its end",
+                shown(name)
+            ));
+        }
+        Ok(name.to_owned())
+    });
+    checked.collect()
+}
+
+/// Absolute paths with commas between them; `~/` is the user's home.
+pub(super) fn paths(text: &str, home: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+    let paths = text.split(',').map(str::trim).filter(|path| !path.is_empty());
+    let absolute = paths.map(|path| {
+        let below_home = path.strip_prefix("~/").zip(home).map(|(rest, home)| home.join(rest));
+        let path = below_home.unwrap_or_else(|| PathBuf::from(path));
+        let usable = path.is_absolute() && path.parent().is_some();
+        usable.then_some(path).ok_or_else(|| format!("{:?} is no path that begins with / or ~/", shown(text)))
+    });
+    absolute.collect()
 }
 
 pub(super) fn model(text: &str) -> Result<String, String> {

@@ -79,6 +79,20 @@ pub enum Record {
         /// The ids of the messages.
         ids: Vec<Uuid>,
     },
+    /// A command begins in the background.
+    JobStarted {
+        /// Its id.
+        job: String,
+        /// Whose it is.
+        agent: AgentName,
+        /// The command, on one line and shortened.
+        command: String,
+    },
+    /// A command in the background ended. Stands in one unit with what its owner is told of it.
+    JobEnded {
+        /// Its id.
+        job: String,
+    },
     /// How a teammate stands.
     Member {
         /// After the change.
@@ -128,6 +142,8 @@ impl Record {
             | Self::TookIn { .. }
             | Self::CallSettled { .. }
             | Self::MailTakenBack { .. }
+            | Self::JobStarted { .. }
+            | Self::JobEnded { .. }
             | Self::Member { .. }
             | Self::Confirmation { .. } => None,
         }

@@ -9,7 +9,7 @@ use super::Session;
 use super::state_text::request_line;
 
 impl Session {
-    /// Carries out a team call. All but a spawn that needs the user's word are answered at once.
+    /// Carries out a team call. All are answered at once but a spawn that needs the user's word, and the end of a command.
     pub(super) fn call(&mut self, call: TeamCall, caller: Caller) {
         let by = &caller.agent.clone();
         if let Some(why) = call.texts().into_iter().find_map(|text| check_length(text).err()) {
@@ -30,6 +30,9 @@ impl Session {
             }
             TeamCall::Broadcast { content, wake } => self.broadcast(by, &content, wake),
             TeamCall::WithdrawMessage { id } => self.withdraw_message(by, &id),
+            TeamCall::StartJob(call) => return self.start_job(call, caller),
+            TeamCall::BashOutput { id } => self.job_output(by, &id),
+            TeamCall::BashStop { id } => return self.stop_job(&id, caller),
             TeamCall::ListTeammates {} => CallEnd::done(self.list_teammates(by)),
             TeamCall::AssignTask { to, task, require_plan } => self.assign_task(&to, &task, require_plan == Some(true)),
             TeamCall::RequestPlan { teammate, task } => {

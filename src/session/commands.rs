@@ -6,10 +6,11 @@ use crate::protocol::{AgentName, Proposal};
 use super::Session;
 
 /// Name, arguments, and what it does.
-const COMMANDS: [(&str, &str, &str); 8] = [
+const COMMANDS: [(&str, &str, &str); 9] = [
     ("/help", "", "what can be typed"),
     ("/team", "[drop NAME | plan NAME on|off | model NAME MODEL]", "who is there; or change the proposal"),
     ("/stop", "NAME", "end a teammate now"),
+    ("/jobs", "", "the commands that run in the background"),
     ("/requests", "", "the requests and where they stand"),
     ("/approve", "ID", "approve a plan"),
     ("/reject", "ID [reason]", "reject a plan"),
@@ -33,6 +34,7 @@ impl Session {
             ("/team", edit) => self.edit_proposal(edit),
             ("/stop", [name]) => self.stop_command(name),
             ("/stop", _) => self.usage("/stop"),
+            ("/jobs", _) => self.notice(Level::Info, self.jobs.text()),
             ("/requests", _) => self.notice(Level::Info, self.list_requests(None)),
             ("/approve", [id]) => self.review_command(id, true, None),
             ("/approve", _) => self.usage("/approve"),

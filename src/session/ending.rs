@@ -197,6 +197,7 @@ impl Session {
         self.change_work(name, Work::end);
         self.expire_requests_of(name);
         self.end_pauses_of(Some(name));
+        self.jobs.stop_of(name, "its owner has ended");
         let unread = self.take_back(name);
         let mut inbox = Vec::new();
         if let Some(teammate) = self.teammate_mut(name) {

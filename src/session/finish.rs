@@ -44,7 +44,7 @@ impl Session {
     /// After every input: is something to be done since it is quiet? Gives the exit code when all is over.
     pub(super) fn settle(&mut self) -> Option<u8> {
         if let Some(Leaving { deadline, code, reason }) = self.leaving {
-            let over = !self.anybody_busy() || deadline <= Instant::now();
+            let over = !self.anybody_busy() && !self.jobs.any_runs() || deadline <= Instant::now();
             return over.then(|| self.end(code, reason));
         }
         if self.settings.source == Source::Terminal {
@@ -85,6 +85,7 @@ impl Session {
             desk.deserves_turn() || desk.more_in_files || self.post.waiting(name) > 0
         };
         !self.anybody_busy()
+            && !self.jobs.any_runs()
             && self.lines.is_empty()
             && !waits(&self.lead.name, &self.lead)
             && !self.living().any(|teammate| waits(teammate.name(), &teammate.desk))
@@ -142,6 +143,7 @@ impl Session {
         for teammate in self.living() {
             teammate.desk.reins.halt(Halt::Suspend);
         }
+        self.jobs.stop_all("the session was left while it ran; it may have run in part");
     }
 
     fn end(&mut self, exit_code: u8, reason: &str) -> u8 {

@@ -7,7 +7,7 @@ use crate::event::{Event, Level, MemberState, Record, Status, TurnEnd};
 use crate::journal::{RosterEntry, read_session};
 use crate::protocol::roster::{IdleReason, Work};
 use crate::protocol::shown::PLAN_REQUIRED;
-use crate::protocol::{AgentName, Gate, Member, Message, MessageType, Metadata};
+use crate::protocol::{AgentName, Effect, Gate, Member, Message, MessageType, Metadata};
 use crate::seam::{self, Defect};
 use crate::tools::Role;
 
@@ -191,6 +191,9 @@ impl Session {
             if !seam::broken(Defect::GateStaysOpen) {
                 teammate.desk.reins.set_gate(after);
             }
+            if after.check(Effect::Execute).is_err() {
+                self.jobs.stop_of(name, "the plan gate was closed: a plan must be approved first");
+            }
             self.emit(Event::GateChanged { agent: name.clone(), from: before, to: after });
         }
         Some(changed)
@@ -300,12 +303,16 @@ impl Session {
         }
         let waits = teammate.work.open && teammate.work.gate == Gate::Pending;
         let open = teammate.work.open;
+        // Its words are no last ones then: the work goes on when the command has ended.
+        let job_runs = self.jobs.runs_for(name);
         let (kind, text) = match end {
             TurnEnd::Failed { cause } => (Some(MessageType::Error), cause),
             TurnEnd::Cancelled => (Some(MessageType::Error), "the work was broken off".to_owned()),
             TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended | TurnEnd::Suspended if waits => {
                 (None, String::new())
             }
+            TurnEnd::Done { text } if job_runs && text.trim().is_empty() => (None, text),
+            TurnEnd::Done { text } if job_runs => (Some(MessageType::Message), text),
             TurnEnd::Done { text } if text.trim().is_empty() => {
                 (open.then_some(MessageType::Result), "(finished without a word)".to_owned())
             }
@@ -313,7 +320,12 @@ impl Session {
             TurnEnd::Done { text } => (Some(MessageType::Message), text),
             TurnEnd::Yielded | TurnEnd::Ended | TurnEnd::Suspended => (None, String::new()),
         };
-        self.go_idle(name, kind, text, if waits { IdleReason::WaitingApproval } else { IdleReason::Done });
+        let reason = match (waits, job_runs) {
+            (true, _) => IdleReason::WaitingApproval,
+            (false, true) => IdleReason::WaitingJob,
+            (false, false) => IdleReason::Done,
+        };
+        self.go_idle(name, kind, text, reason);
     }
 
     /// Ends the work if `kind` is its last word, goes idle, says both in one write, and looks at the mailbox once more.

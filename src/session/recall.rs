@@ -14,6 +14,7 @@ use crate::model::History;
 use crate::protocol::{AgentName, Confirmation, Letters, MailKey, Member, Message, Request};
 use crate::seam::{self, Defect};
 
+use super::jobs::LostJobs;
 use super::letters::inside;
 
 /// A session as its journal has it.
@@ -25,6 +26,8 @@ pub struct Recalled {
     pub(super) requests: Vec<Request>,
     pub(super) confirmation: Confirmation,
     pub(super) letters: Letters,
+    /// Commands in the background that have not ended.
+    pub(super) jobs: LostJobs,
     /// The user's lines that no model call has carried.
     pub(super) lines: VecDeque<String>,
     /// Did a line of the user's start the lead's open turn, or join it?
@@ -167,6 +170,8 @@ impl Recalled {
                 self.with(&agent, |agent| agent.started(call_id, Some(after)));
             }
             Record::MailTakenBack { ids } => self.outstanding.retain(|(message, _)| !ids.contains(&message.id)),
+            Record::JobStarted { job, agent, command } => self.jobs.started(job, agent, command),
+            Record::JobEnded { job } => self.jobs.ended(&job),
             Record::Member { state } => {
                 if let Some(member) = self.members.iter_mut().find(|member| member.member.name == state.name) {
                     member.state = Some(state);

@@ -35,13 +35,14 @@ impl Session {
             Some(_) => self.restart_lead(),
             None => self.start_lead(),
         }
-        for member in past.members {
+        for member in std::mem::take(&mut past.members) {
             self.bring_back(member);
         }
         if !self.team.is_empty() {
             self.write_roster();
         }
         self.asleep = !self.settings.yes;
+        self.tell_lost_jobs(std::mem::take(&mut past.jobs));
         self.emit(Event::SessionResumed { state: self.resumed_text(&past.begun), waits: self.asleep });
         self.show_proposal_again();
         self.lead_turn_has_line = past.lead_turn_has_line;

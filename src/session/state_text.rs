@@ -20,6 +20,10 @@ impl Session {
             text.push('\n');
             text.push_str(&request_line(request));
         }
+        for job in self.jobs.running() {
+            text.push('\n');
+            text.push_str(&job.line());
+        }
         if self.team.is_empty() {
             text.push_str("\nno teammates");
         }

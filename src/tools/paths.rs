@@ -17,6 +17,7 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
 use super::text;
+use crate::sandbox::Bounds;
 
 /// Followed links in one path, at most; more is a loop.
 const LINKS_MAX: usize = 40;
@@ -42,12 +43,15 @@ pub(super) struct Workspace {
     folder: Arc<OwnedFd>,
     /// Long outputs of earlier calls; need not exist yet.
     out_dir: PathBuf,
+    /// What commands are kept from, wherever it lies.
+    bounds: Option<Arc<Bounds>>,
 }
 
 /// A place that a call may use: free of links and `..` when it was judged. It need not exist.
 #[derive(Debug)]
 pub(super) struct Place {
     base: Arc<OwnedFd>,
+    bounds: Option<Arc<Bounds>>,
     /// Below `base`; empty for `base` itself.
     inside: PathBuf,
     /// As the call wrote it, for its result.
@@ -60,7 +64,12 @@ impl Workspace {
     pub(super) fn new(root: &Path, out_dir: &Path) -> io::Result<Self> {
         let root = root.canonicalize()?;
         let folder = Arc::new(open_folder(&root)?);
-        Ok(Self { root, folder, out_dir: out_dir.to_owned() })
+        Ok(Self { root, folder, out_dir: out_dir.to_owned(), bounds: None })
+    }
+
+    /// What is closed to commands is closed to file tools too, in the workspace as well.
+    pub(super) fn keep_to(&mut self, bounds: &Bounds) {
+        self.bounds = Some(Arc::new(bounds.clone()));
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -70,6 +79,12 @@ impl Workspace {
     /// A place to look at.
     pub(super) fn readable(&self, path: &str) -> Result<Place, String> {
         let real = self.real(path)?;
+        if self.bounds.as_ref().is_some_and(|bounds| !bounds.is_readable(&real)) {
+            return Err(format!(
+                "{} is kept from tools: it may hold secrets; ask the user for what you need",
+                quoted(path)
+            ));
+        }
         if let Ok(inside) = real.strip_prefix(&self.root) {
             return Ok(self.place(inside, path, &real));
         }
@@ -92,6 +107,9 @@ impl Workspace {
         if let Some(whose) = protected(inside) {
             return Err(format!("{} is {whose}; choose another place", quoted(path)));
         }
+        if self.bounds.as_ref().is_some_and(|bounds| !bounds.is_writable(&real)) {
+            return Err(format!("{} is protected and not written by tools; choose another place", quoted(path)));
+        }
         Ok(self.place(inside, path, &real))
     }
 
@@ -102,7 +120,8 @@ impl Workspace {
 
     fn place(&self, inside: &Path, path: &str, real: &Path) -> Place {
         let shown = text::one_line(path, 400);
-        Place { base: Arc::clone(&self.folder), inside: inside.to_owned(), shown, real: real.to_owned() }
+        let (base, bounds) = (Arc::clone(&self.folder), self.bounds.clone());
+        Place { base, bounds, inside: inside.to_owned(), shown, real: real.to_owned() }
     }
 
     fn outside(&self, path: &str, real: &Path) -> String {
@@ -159,12 +178,16 @@ impl Place {
         &self.real
     }
 
-    /// This place or one below it, as a walk from [`Self::real`] found it.
+    /// This place or one below it, as a walk from [`Self::real`] found it, unless it is kept from tools.
     pub(super) fn below(&self, path: &Path) -> Option<Self> {
+        if self.bounds.as_ref().is_some_and(|bounds| !bounds.is_readable(path)) {
+            return None;
+        }
         let rest = path.strip_prefix(&self.real).ok()?;
         // Joining nothing would leave a slash at the end of a file's path.
         let inside = if rest.as_os_str().is_empty() { self.inside.clone() } else { self.inside.join(rest) };
-        Some(Self { base: Arc::clone(&self.base), inside, shown: String::new(), real: path.to_owned() })
+        let (base, bounds) = (Arc::clone(&self.base), self.bounds.clone());
+        Some(Self { base, bounds, inside, shown: String::new(), real: path.to_owned() })
     }
 
     /// Opens what is there for reading, without following links and without waiting for a writer.

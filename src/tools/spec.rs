@@ -9,7 +9,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::Role;
-use super::calls::{LocalCall, TeamCall};
+use super::calls::LocalCall;
+use super::team::TeamCall;
 use crate::protocol::Effect;
 
 /// The tool that ends the lead's turn and stands alone in a reply.
@@ -48,6 +49,9 @@ macro_rules! table {
 
 table! {
     BASH = "bash", Execute, Everyone;
+    BASH_OUTPUT = "bash_output", Read, Everyone;
+    // No `execute`: what one has started can be ended with a closed gate too.
+    BASH_STOP = "bash_stop", Team, Everyone;
     READ_FILE = "read_file", Read, Everyone;
     WRITE_FILE = "write_file", Write, Everyone;
     EDIT_FILE = "edit_file", Write, Everyone;
@@ -86,9 +90,9 @@ pub(super) fn names(role: Role) -> Vec<&'static str> {
     of(role).map(|spec| spec.name).collect()
 }
 
-/// Is this a tool that works on something, and no team tool?
+/// Does this tool work on something, rather than talk?
 #[must_use]
-pub fn is_local(name: &str) -> bool {
+pub fn is_work(name: &str) -> bool {
     TABLE.iter().any(|spec| spec.name == name && spec.effect != Effect::Team)
 }
 
@@ -124,13 +128,27 @@ pub(super) fn words(prompt: &str) -> (String, Vec<(&str, &str)>) {
     (description.join(" "), hints)
 }
 
-/// The arguments of a tool as `schemars` describes their type.
+/// Tools by their names, each with its arguments as `schemars` describes their type.
+struct Forms {
+    local: Vec<(String, Value)>,
+    team: Vec<(String, Value)>,
+}
+
+fn forms() -> &'static Forms {
+    static FORMS: OnceLock<Forms> = OnceLock::new();
+    FORMS.get_or_init(|| Forms { local: variants::<LocalCall>(), team: variants::<TeamCall>() })
+}
+
+/// The arguments of a tool.
 pub(super) fn form(spec: &Spec) -> &'static Value {
-    static FORMS: OnceLock<Vec<(String, Value)>> = OnceLock::new();
-    let forms = FORMS.get_or_init(|| [variants::<LocalCall>(), variants::<TeamCall>()].concat());
-    let found = forms.iter().find(|(name, _)| name == spec.name);
+    let found = forms().local.iter().chain(&forms().team).find(|(name, _)| name == spec.name);
     // A test looks up every tool of the table.
     found.map(|(_, form)| form).expect("every tool of the table is a variant of LocalCall or TeamCall")
+}
+
+/// Is it carried out in a workshop, and not by the owner of the team?
+pub(super) fn is_local(spec: &Spec) -> bool {
+    forms().local.iter().any(|(name, _)| name == spec.name)
 }
 
 /// The variants of an enum that is told apart by [`TAG`], each with its fields alone.

@@ -88,6 +88,16 @@ pub(super) fn tail_bytes(bytes: &[u8], chars_max: usize) -> usize {
     bytes.len() - from
 }
 
+/// How many of the last bytes are the beginning of a character that may go on.
+pub(super) fn half_char_bytes(bytes: &[u8]) -> usize {
+    let last = &bytes[bytes.len().saturating_sub(3)..];
+    let begins = |count: &usize| match std::str::from_utf8(&last[last.len() - count..]) {
+        Ok(_) => false,
+        Err(error) => error.valid_up_to() == 0 && error.error_len().is_none(),
+    };
+    (1..=last.len()).find(begins).unwrap_or(0)
+}
+
 /// A file's name or path on one line: [`readable`], line ends and tabs escaped too.
 pub(super) fn name(bytes: &[u8]) -> String {
     readable(bytes).replace('\n', "\\x0a").replace('\t', "\\x09")

@@ -13,9 +13,11 @@ use tokio::time::timeout;
 
 use crate::seam;
 
+use crate::sandbox::Policy;
+
 use super::paths::Workspace;
-use super::shell::Shell;
-use super::{Intent, LocalCall, Output, Stop, files, search, text};
+use super::shell::{Environment, Job, JobRun, Shell, prepare_job};
+use super::{BashArgs, Intent, LocalCall, Output, Stop, files, search, text};
 
 /// How long a write that has begun may take to end after it was told to.
 const WRITE_GRACE: Duration = Duration::from_secs(5);
@@ -44,6 +46,24 @@ impl Workshop {
         Ok(Self { files: Arc::new(Files { workspace, writing: Mutex::new(()) }), shell })
     }
 
+    /// Which of the user's variables commands get; without it none that looks like a secret.
+    #[must_use]
+    pub fn with_environment(mut self, environment: Environment) -> Self {
+        self.shell = self.shell.with_environment(environment);
+        self
+    }
+
+    /// What commands may do, unless a call says otherwise; what is closed to them is closed to file tools too. Without it
+    /// there is no sandbox. Called before the first call.
+    #[must_use]
+    pub fn under(mut self, policy: Policy) -> Self {
+        if let (Some(bounds), Some(files)) = (policy.bounds(), Arc::get_mut(&mut self.files)) {
+            files.workspace.keep_to(bounds);
+        }
+        self.shell = self.shell.under(policy);
+        self
+    }
+
     /// Each command below a process of its own that ends all it leaves behind, even if this process is killed: `program`,
     /// which calls [`super::guard_if_asked`] first of all.
     #[must_use]
@@ -59,12 +79,25 @@ impl Workshop {
     }
 
     /// Like [`Workshop::run`]; `intent` hears of a change of a file right before it is made.
-    pub async fn run_recorded(&self, call: LocalCall, mut stop: Stop<'_>, intent: Intent) -> Output {
+    pub async fn run_recorded(&self, call: LocalCall, stop: Stop<'_>, intent: Intent) -> Output {
+        self.run_under(None, call, stop, intent).await
+    }
+
+    /// Like [`Workshop::run_recorded`], under a policy of this call's own: a narrower one for an approved plan
+    /// ([`crate::sandbox::Bounds::writing_only`], [`crate::sandbox::Bounds::keeping`]), or none that confines it for a call that
+    /// the user let out. Only commands are held to it.
+    pub async fn run_under(
+        &self,
+        policy: Option<&Policy>,
+        call: LocalCall,
+        mut stop: Stop<'_>,
+        intent: Intent,
+    ) -> Output {
         if let Some(why) = stop.as_mut().now_or_never() {
             return interrupted(why, "nothing was done");
         }
         match call {
-            LocalCall::Bash(call) => self.shell.run(&call, stop).await,
+            LocalCall::Bash(call) => self.shell.run(&call, policy, stop).await,
             LocalCall::ReadFile(call) => {
                 self.look(stop, move |files, off| files::read(&files.workspace, &call, off)).await
             }
@@ -81,6 +114,18 @@ impl Workshop {
                 self.write(stop, move |files| files::edit(&files.workspace, &call, intent)).await
             }
         }
+    }
+
+    /// A command for the background and its owner's hold on it: it runs when it is awaited, and its end says how it ended.
+    /// `name` is new in this session, and that of the file for its output. `policy`: as in [`Workshop::run_under`].
+    pub(crate) fn job(
+        self: &Arc<Self>,
+        call: BashArgs,
+        policy: Option<Policy>,
+        limit: Duration,
+        name: &str,
+    ) -> (Job, JobRun) {
+        prepare_job(Arc::clone(self), call, policy, limit, name)
     }
 
     /// Does the file that a call changes hold what an earlier run's [`Intent`] heard of?
@@ -130,6 +175,12 @@ impl Workshop {
             Ok(done) => finished(done, why),
             Err(_) => interrupted(why, "the disk doesn't answer: whether the file was changed is not known, read it"),
         }
+    }
+}
+
+impl AsRef<Shell> for Workshop {
+    fn as_ref(&self) -> &Shell {
+        &self.shell
     }
 }
 

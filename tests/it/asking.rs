@@ -68,6 +68,7 @@ async fn i2_a_yes_to_a_question_about_one_team_never_confirms_another() {
     events.subscribe(told);
     let (say, user) = unbounded_channel();
     let settings = Settings {
+        job_timeout: std::time::Duration::from_secs(60),
         id,
         workspace: folder.path().to_owned(),
         out_dir: folder.path().join("out"),

@@ -4,10 +4,15 @@ use std::process::Command;
 
 /// A run of the demo by itself; gives the exit code and what it printed.
 fn demo(seed: u32, delay_millis: u32) -> (Option<i32>, String) {
+    demo_in("auto", seed, delay_millis)
+}
+
+fn demo_in(sandbox: &str, seed: u32, delay_millis: u32) -> (Option<i32>, String) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let output = Command::new(env!("CARGO_BIN_EXE_s15"))
         .args(["demo", "--script"])
         .current_dir(home.path())
+        .env("S15_SANDBOX", sandbox)
         .env("S15_DEMO_SEED", seed.to_string())
         .env("S15_DEMO_DELAY_MS", delay_millis.to_string())
         .env("OPENAI_API_KEY", "sk-not-for-the-demo")
@@ -48,4 +53,13 @@ fn fifty_runs_with_random_delays_all_end_with_passing_tests() {
             scope.spawn(move || (0..25).for_each(|run| assert_whole_story(run * 2 + half, 1 + run * 7 % 200)));
         }
     });
+}
+
+/// Builds work in it, whatever holds it.
+#[test]
+fn the_story_is_the_same_in_every_sandbox() {
+    for sandbox in ["landlock", "namespaces", "off"] {
+        let (code, said) = demo_in(sandbox, 1, 0);
+        assert!(code == Some(0) && said.contains("【总结】重构完成"), "{sandbox}:\n{said}");
+    }
 }

@@ -37,9 +37,14 @@ fn calling(command: &str, seconds: u64) -> String {
     )
 }
 
-/// Runs one call to the end of the program; gives the call's result.
+/// Runs one call to the end of the program; gives the call's result. Without a sandbox, which would keep the command from
+/// what it tries here.
 fn result_of(command: &str, seconds: u64) -> (Bench, String) {
-    let bench = Bench::new(&calling(command, seconds));
+    result_in("off", command, seconds)
+}
+
+fn result_in(sandbox: &str, command: &str, seconds: u64) -> (Bench, String) {
+    let bench = Bench::new(&calling(command, seconds)).env("S15_SANDBOX", sandbox);
     let Finished { code, stderr, .. } = bench.run(&["-p", "go"], "");
     assert_eq!(code, Some(0), "{command}: {stderr}");
     let result = results(&bench.requests()[1])[0].clone();
@@ -84,7 +89,13 @@ fn guardians(program: &Child) -> Vec<i32> {
 
 /// Ends the program by a signal while a command with processes of all kinds runs.
 fn end_by(signal: Signal, before: &str) {
+    end_in("off", signal, before);
+    end_in("auto", signal, before);
+}
+
+fn end_in(sandbox: &str, signal: Signal, before: &str) {
     let bench = Bench::new(&calling(&format!("{ALL_KINDS} {before}; exec bash -c \"$stay\" foreground"), 300));
+    let bench = bench.env("S15_SANDBOX", sandbox);
     let mut program = started(&bench);
     wait_for("all kinds", || (pids(&bench).len() == KINDS + 1).then_some(()));
     let guardians = wait_for("both guardians", || Some(guardians(&program)).filter(|guardians| guardians.len() == 2));
@@ -127,12 +138,14 @@ fn i9_nothing_outlives_the_program_that_is_asked_to_end() {
 
 #[test]
 fn i9_nothing_outlives_its_command() {
-    let (bench, result) = result_of(&format!("{ALL_KINDS} echo started"), 60);
-    let (said, left) = result.split_once("\nexit code: 0\n").unwrap_or_else(|| panic!("{result}"));
-    assert_eq!(said, "started");
-    assert!(left.starts_with("A background process was ended with the command: sleep ("), "{left}");
-    assert_eq!(pids(&bench).len(), KINDS);
-    all_gone(&bench);
+    for sandbox in ["off", "auto"] {
+        let (bench, result) = result_in(sandbox, &format!("{ALL_KINDS} echo started"), 60);
+        let (said, left) = result.split_once("\nexit code: 0\n").unwrap_or_else(|| panic!("{result}"));
+        assert_eq!(said, "started");
+        assert!(left.starts_with("A background process was ended with the command: sleep ("), "{left}");
+        assert_eq!(pids(&bench).len(), KINDS);
+        all_gone(&bench);
+    }
 }
 
 #[test]
@@ -151,7 +164,7 @@ fn workshop(bench: &Bench) -> Workshop {
 }
 
 fn call(command: String) -> LocalCall {
-    LocalCall::Bash(BashArgs { command, timeout: None })
+    LocalCall::Bash(BashArgs { command, timeout: None, run_in_background: None })
 }
 
 /// Runs what waits beside the bench, which has a runtime of its own.
@@ -234,6 +247,43 @@ fn i9_a_family_that_grows_all_the_while_is_ended_too() {
     wait_for("an empty workspace", || (living_in(&bench) == 0).then_some(()));
     println!("a growing family: gone after {:?}", since.elapsed());
     program.wait().expect("it ends");
+}
+
+#[test]
+fn i11_a_command_that_forks_without_end_is_ended() {
+    // The second doubles all the while, its first process is gone at once; by itself it would go on for ten seconds.
+    let forks = "b() { [ $SECONDS -lt 10 ] && b | b & }; b";
+    for forks in
+        [forks.to_owned(), "for n in $(seq 600); do sleep 1000 & done; wait".to_owned(), format!("{forks}; sleep 1000")]
+    {
+        let (bench, result) = result_of(&format!("echo begun; {forks}"), 60);
+        let expected = "error: more than 512 processes at once; the command and what it started were ended. Start fewer. Its output:\nbegun";
+        let gone_at_once = result.starts_with("begun\nexit code: 0\nA background process was ended");
+        assert!(result.starts_with(expected) || gone_at_once, "{forks}: {result}");
+        wait_for("an empty workspace", || (living_in(&bench) == 0).then_some(()));
+    }
+    let (_, result) = result_of("for n in $(seq 200); do sleep 0.3 & done; wait; echo done", 60);
+    assert_eq!(result, "done\nexit code: 0");
+}
+
+/// What the program may hold while a command floods it, in MiB: itself, and two ends of an output.
+const FLOODED_MIB_MAX: u64 = 64;
+
+#[test]
+fn i8_a_flood_of_output_takes_no_memory() {
+    let peak = "awk '/VmHWM/ { print $2 }' /proc/$(ps -o ppid= -p $PPID | tr -d ' ')/status";
+    for (flood, place) in [
+        ("yes | head -n 10000000", "the whole is in "),
+        ("head -c 1G /dev/zero | tr '\\0' x; echo", "the first 67108864 bytes are in "),
+        ("head -c 200M /dev/zero", "the first 67108864 bytes are in "),
+    ] {
+        let (_, result) = result_of(&format!("{flood}; {peak}"), 300);
+        assert!(result.contains(place) && result.len() < 40_000, "{flood}: {result:.300}");
+        let last = result.strip_suffix("\nexit code: 0").and_then(|text| text.lines().last()).expect("a number");
+        let kib: u64 = last.rsplit("x00").next().and_then(|number| number.trim().parse().ok()).expect("a number");
+        println!("{flood}: at most {} MiB", kib / 1024);
+        assert!(kib / 1024 < FLOODED_MIB_MAX, "{flood}: {kib} KiB");
+    }
 }
 
 #[test]

@@ -256,6 +256,7 @@ fn settings(workspace: std::path::PathBuf, out_dir: std::path::PathBuf) -> Setti
         model: "m".to_owned(),
         teammate_model: "m".to_owned(),
         teammates_max: 8,
+        job_timeout: Duration::from_secs(60),
         turn_calls_max: 50,
         request_timeout: PLAN_WAITS_MAX,
         yes: false,

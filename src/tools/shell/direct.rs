@@ -2,7 +2,6 @@
 //! Who leaves both gets away, and so do all if this process is killed.
 
 use std::io;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -13,8 +12,10 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::sleep;
 
-use super::running::Ended;
-use super::{environment, leftovers};
+use crate::sandbox::Policy;
+
+use super::running::{Ended, StartError};
+use super::{Environment, Order, leftovers};
 
 /// How often the command's end is looked for where its signal may be blocked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -31,19 +32,28 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// Starts `program -c command` in a folder, without input, output and errors in the pipe.
-    pub(super) fn start(program: &str, command: &str, folder: &Path) -> io::Result<(Self, pipe::Receiver)> {
+    /// Starts a command, without input, output and errors in the pipe.
+    pub(super) fn start(order: &Order<'_>, environment: &Environment) -> Result<(Self, pipe::Receiver), StartError> {
+        let process = command(order)?;
+        Self::started(process, order, environment).map_err(StartError::Command)
+    }
+
+    fn started(
+        mut process: Command,
+        order: &Order<'_>,
+        environment: &Environment,
+    ) -> io::Result<(Self, pipe::Receiver)> {
         // Before the start, so that no end is missed.
         let children = unix::signal(SignalKind::child())?;
         // One pipe for both, so that their order is kept.
         let (sender, receiver) = pipe::pipe()?;
         let output = sender.into_blocking_fd()?;
-        let mut process = Command::new(program);
-        process.arg("-c").arg(command).current_dir(folder);
+        process.arg("-c").arg(order.command).current_dir(order.folder);
         // A group, but no hook before exec: that keeps to the fast way of starting a process.
         let errors = output.try_clone()?;
         process.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0).kill_on_drop(true);
-        environment::prepare(&mut process);
+        environment.prepare(&mut process);
+        process.envs(order.policy.variables());
         let child = process.spawn()?;
         // `process` goes here, and with it our hold on the writing end, or the pipe would never end.
         Ok((Self { pid: pid(&child)?, child, children, reaped: false }, receiver))
@@ -106,6 +116,22 @@ impl Drop for Direct {
         if !self.reaped {
             let _ = killpg(self.pid, Signal::SIGKILL);
         }
+    }
+}
+
+/// The shell, under the platform's own sandbox where there is one. Linux lays bounds on what a guardian starts, and a command
+/// without a guardian isn't started without them.
+fn command(order: &Order<'_>) -> Result<Command, StartError> {
+    match order.policy {
+        Policy::Full => Ok(Command::new(order.program)),
+        #[cfg(target_os = "macos")]
+        Policy::Confined(bounds) => {
+            let mut process = Command::new(crate::sandbox::SEATBELT);
+            process.arg("-p").arg(crate::sandbox::seatbelt_profile(bounds)).arg(order.program);
+            Ok(process)
+        }
+        #[cfg(not(target_os = "macos"))]
+        Policy::Confined(_) => Err(StartError::Sandbox("only a guarded command can be confined".to_owned())),
     }
 }
 

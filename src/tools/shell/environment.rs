@@ -1,41 +1,115 @@
 //! What a command finds in its environment: the user's own, without secrets, and nothing that waits for a key press.
 //!
-//! The judgement is pure; only [`prepare`] looks at the process' own variables.
+//! The judgement is pure; only [`Environment::prepare`] and [`Environment::told`] look at the process' own variables.
 
 use std::ffi::{OsStr, OsString};
 
 use tokio::process::Command;
 
+use crate::secrets;
+
 /// Variables that keep programs from paging, drawing or asking.
 const QUIET: [(&str, &str); 4] =
     [("PAGER", "cat"), ("GIT_PAGER", "cat"), ("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0")];
-/// The variable that holds the model's key.
-const MODEL_KEY: &str = "OPENAI_API_KEY";
-/// A name with one of these words names a secret.
-const SECRET_WORDS: [&str; 10] =
-    ["TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "CREDENTIALS", "APIKEY"];
-/// A name that ends with one of these words does too; elsewhere in a name they may mean a keyboard.
-const SECRET_ENDINGS: [&str; 2] = ["KEY", "KEYS"];
+/// Beginning of the program's own settings.
+const OWN: &str = "S15_";
 /// Shorter values of the model's key are not looked for in other variables.
 const KEY_BYTES_MIN: usize = 8;
 
-/// Takes the secrets out of a command's environment. What stays is inherited as it is.
-pub(super) fn prepare(process: &mut Command) {
-    // Each by its name: an environment built anew, or another PATH, would take the slow way of starting a process.
-    for name in secrets(std::env::vars_os().collect()) {
-        process.env_remove(name);
-    }
-    process.envs(QUIET);
+/// Which of the user's variables commands get.
+#[derive(Clone, Default)]
+pub struct Environment {
+    /// Names of secrets that are passed all the same; a `*` at the end stands for any rest.
+    pass: Vec<String>,
+    /// The model's, and the one that the program was started with.
+    keys: Vec<OsString>,
 }
 
-/// The variables that a command has no business with: by their names, the program's own settings, and copies of the
-/// model's key under whatever name.
-fn secrets(variables: Vec<(OsString, OsString)>) -> Vec<OsString> {
-    let key = variables.iter().find(|(name, _)| name == MODEL_KEY).map(|(_, value)| value.clone());
-    let key = key.filter(|key| key.len() >= KEY_BYTES_MIN);
-    let holds_key = |value: &OsStr| key.as_ref().is_some_and(|key| contains(value, key));
-    let found = variables.into_iter().filter(|(name, value)| is_secret(&name.to_string_lossy()) || holds_key(value));
-    found.map(|(name, _)| name).collect()
+/// The names of the user's variables, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Those that look like secrets and that commands get all the same, since the user said so.
+    pub passed: Vec<String>,
+    /// Those that they don't get.
+    pub held_back: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Plain,
+    Passed,
+    HeldBack,
+}
+
+impl Environment {
+    /// `pass`: as the user's settings have it; `key`: the model's.
+    #[must_use]
+    pub fn new(pass: &[String], key: Option<&str>) -> Self {
+        let keys = key.map(OsString::from).into_iter().chain(secrets::var(secrets::MODEL_KEY));
+        Self { pass: pass.to_vec(), keys: keys.filter(|key| key.len() >= KEY_BYTES_MIN).collect() }
+    }
+
+    /// What commands get of the variables that look like secrets, and what not.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        let mut told = Told::default();
+        for (name, value) in variables() {
+            let name_text = name.to_string_lossy().into_owned();
+            match self.verdict(&name, &value) {
+                Verdict::Plain => {}
+                Verdict::Passed => told.passed.push(name_text),
+                Verdict::HeldBack => told.held_back.push(name_text),
+            }
+        }
+        told.passed.sort();
+        told.held_back.sort();
+        told
+    }
+
+    /// Takes the secrets out of a command's environment. What stays is inherited as it is.
+    pub(super) fn prepare(&self, process: &mut Command) {
+        // Each by its name: an environment built anew, or another PATH, would take the slow way of starting a process.
+        for (name, value) in std::env::vars_os() {
+            if self.verdict(&name, &value) == Verdict::HeldBack {
+                process.env_remove(name);
+            }
+        }
+        for (name, value) in secrets::sealed() {
+            if self.verdict(name, value) == Verdict::Passed {
+                process.env(name, value);
+            }
+        }
+        process.envs(QUIET);
+    }
+
+    /// The program's own settings and the model's key, under whatever name, are never passed.
+    fn verdict(&self, name: &OsStr, value: &OsStr) -> Verdict {
+        let text = name.to_string_lossy();
+        if text.to_ascii_uppercase().starts_with(OWN)
+            || text == secrets::MODEL_KEY
+            || self.keys.iter().any(|key| contains(value, key))
+        {
+            return Verdict::HeldBack;
+        }
+        match (secrets::is_secret(&text), self.is_passed(&text)) {
+            (false, _) => Verdict::Plain,
+            (true, true) => Verdict::Passed,
+            (true, false) => Verdict::HeldBack,
+        }
+    }
+
+    fn is_passed(&self, name: &str) -> bool {
+        self.pass.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == pattern,
+        })
+    }
+}
+
+/// All that the program was started with.
+fn variables() -> impl Iterator<Item = (OsString, OsString)> {
+    let sealed = secrets::sealed().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    std::env::vars_os().chain(sealed)
 }
 
 fn contains(text: &OsStr, part: &OsStr) -> bool {
@@ -43,65 +117,31 @@ fn contains(text: &OsStr, part: &OsStr) -> bool {
     text.as_encoded_bytes().windows(part.len()).any(|window| window == part)
 }
 
-/// Does a variable of this name hold a secret, or a setting of this program?
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    name.starts_with("S15_")
-        || name.contains("API_KEY")
-        || words.clone().next_back().is_some_and(|last| SECRET_ENDINGS.contains(&last))
-        || words.any(|word| SECRET_WORDS.contains(&word))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn i12_secrets_are_known_by_name() {
-        for name in [
-            "OPENAI_API_KEY",
-            "OPENAI_API_KEY_2",
-            "GH_TOKEN",
-            "aws_secret_access_key",
-            "DB_PASSWORD",
-            "Db.Password.Old",
-            "MY_SECRET",
-            "SECRET_BASE",
-            "TOKEN",
-            "KEY",
-            "DEPLOY_KEYS",
-            "S15_YES",
-            "s15_base_url",
+    fn i12_what_is_let_through_is_never_the_model_s_key() {
+        let passing = |pass: &[&str]| {
+            let pass: Vec<String> = pass.iter().map(|name| (*name).to_owned()).collect();
+            Environment::new(&pass, Some("sk-leak-7777"))
+        };
+        let (none, some, all) = (passing(&[]), passing(&["GH_TOKEN", "AWS_*"]), passing(&["*"]));
+        for (name, value, by_default, with_some, with_all) in [
+            ("PATH", "/bin", Verdict::Plain, Verdict::Plain, Verdict::Plain),
+            ("GH_TOKEN", "t", Verdict::HeldBack, Verdict::Passed, Verdict::Passed),
+            ("GH_TOKEN_2", "t", Verdict::HeldBack, Verdict::HeldBack, Verdict::Passed),
+            ("AWS_SECRET_ACCESS_KEY", "t", Verdict::HeldBack, Verdict::Passed, Verdict::Passed),
+            ("OPENAI_API_KEY", "", Verdict::HeldBack, Verdict::HeldBack, Verdict::HeldBack),
+            ("AWS_PROFILE", "sk-leak-7777", Verdict::HeldBack, Verdict::HeldBack, Verdict::HeldBack),
+            ("HEADERS", "Authorization: Bearer sk-leak-7777", Verdict::HeldBack, Verdict::HeldBack, Verdict::HeldBack),
+            ("S15_YES", "1", Verdict::HeldBack, Verdict::HeldBack, Verdict::HeldBack),
+            ("s15_base_url", "x", Verdict::HeldBack, Verdict::HeldBack, Verdict::HeldBack),
         ] {
-            assert!(is_secret(name), "{name}");
+            let verdict = |environment: &Environment| environment.verdict(name.as_ref(), value.as_ref());
+            assert!(verdict(&none) == by_default, "{name}");
+            assert!(verdict(&some) == with_some && verdict(&all) == with_all, "{name}");
         }
-        for name in [
-            "PATH",
-            "HOME",
-            "LANG",
-            "KEYBOARD",
-            "XKB_KEY_MAP",
-            "CARGO_HOME",
-            "SSH_AUTH_SOCK",
-            "TOKENIZERS_PARALLELISM",
-            "",
-        ] {
-            assert!(!is_secret(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn i12_copies_of_the_key_are_known_by_value() {
-        let variables = [
-            ("OPENAI_API_KEY", "sk-leak-7777"),
-            ("MY_MODEL", "sk-leak-7777"),
-            ("HEADERS", "Authorization: Bearer sk-leak-7777"),
-            ("PATH", "/bin"),
-        ];
-        let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        assert_eq!(secrets(variables.to_vec()), ["OPENAI_API_KEY", "MY_MODEL", "HEADERS"]);
-        let empty = [("OPENAI_API_KEY", ""), ("PATH", "/bin")].map(|(name, value)| (name.into(), value.into()));
-        assert_eq!(secrets(empty.to_vec()), ["OPENAI_API_KEY"]);
     }
 }

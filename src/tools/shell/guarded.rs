@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::running::{Ended, StartError};
 use super::wire::{self, Report, Request};
-use super::{GUARDIAN_NAME, direct, environment, leftovers};
+use super::{Environment, GUARDIAN_NAME, Order, direct, leftovers};
 
 /// Longest wait for a guardian to take its order. Only a machine that stands still takes this long.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -39,18 +39,19 @@ impl Guardians {
         Self { program: program.to_owned(), spare: Mutex::default() }
     }
 
-    /// Starts `program -c command` in a folder below a guardian, without input, output and errors in the pipe. That the
+    /// Starts a command below a guardian, without input, output and errors in the pipe. That the
     /// command could not be started is told at its end.
     pub(super) async fn start(
         &self,
-        program: &str,
-        command: &str,
-        folder: &Path,
+        order: &Order<'_>,
+        environment: &Environment,
     ) -> Result<(Guarded, pipe::Receiver), StartError> {
         let order = wire::line(&Request::Run {
-            program: program.to_owned(),
-            arguments: vec!["-c".to_owned(), command.to_owned()],
-            folder: folder.into(),
+            program: order.program.to_owned(),
+            arguments: vec!["-c".to_owned(), order.command.to_owned()],
+            folder: order.folder.into(),
+            variables: order.policy.variables().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            policy: Box::new(order.policy.clone()),
         });
         let mut taken = self.swap(None);
         // It may have been ended by somebody else while it waited.
@@ -62,13 +63,13 @@ impl Guardians {
         let taken = match taken {
             Some(taken) => taken,
             None => {
-                let mut fresh = Guarded::waiting(&self.program).map_err(StartError::Guardian)?;
+                let mut fresh = Guarded::waiting(&self.program, environment).map_err(StartError::Guardian)?;
                 fresh.0.take(&order).await.map_err(StartError::Guardian)?;
                 fresh
             }
         };
         // Now there is time, while the command runs. If it can't be done, the next command has it done.
-        drop(self.swap(Guarded::waiting(&self.program).ok()));
+        drop(self.swap(Guarded::waiting(&self.program, environment).ok()));
         Ok(taken)
     }
 
@@ -92,7 +93,7 @@ pub(super) struct Guarded {
 
 impl Guarded {
     /// A guardian without a command, and its output to come.
-    fn waiting(path: &Path) -> io::Result<(Self, pipe::Receiver)> {
+    fn waiting(path: &Path, environment: &Environment) -> io::Result<(Self, pipe::Receiver)> {
         // A handler, so that nobody below inherits a SIGCHLD that is ignored.
         drop(unix::signal(SignalKind::child())?);
         let (near, far) = Pair::pair()?;
@@ -105,7 +106,7 @@ impl Guarded {
         let mut process = Command::new(path);
         // The command isn't among its arguments: who looks for a process by them must not hit it.
         process.arg0(GUARDIAN_NAME).stdin(OwnedFd::from(far)).stdout(output).stderr(errors);
-        environment::prepare(&mut process);
+        environment.prepare(&mut process);
         let guardian = process.spawn()?;
         // `process` goes here, and with it our hold on the far ends.
         let waiting = Self {
@@ -171,13 +172,16 @@ impl Guarded {
     async fn listen(&mut self) {
         match self.report().await {
             Ok(Report::Exited) => {}
-            Ok(Report::Failed { errno }) => {
-                let error = StartError::Command(io::Error::from_raw_os_error(errno));
+            Ok(Report::Failed { errno, sandbox }) => {
+                let error = match sandbox {
+                    Some(what) => StartError::Sandbox(what),
+                    None => StartError::Command(io::Error::from_raw_os_error(errno)),
+                };
                 self.last_word = Some(Ended { not_started: Some(error), ..Ended::default() });
             }
-            Ok(Report::Ended { status, ended, refused }) => {
+            Ok(Report::Ended { status, ended, refused, crowd }) => {
                 let status = status.map(ExitStatus::from_raw);
-                self.last_word = Some(Ended { status, ended, refused, ..Ended::default() });
+                self.last_word = Some(Ended { status, ended, refused, crowd, ..Ended::default() });
             }
             Err(_) => self.last_word = Some(Ended { unguarded: true, ..Ended::default() }),
         }

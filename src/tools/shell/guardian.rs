@@ -4,31 +4,27 @@
 //! Whoever loses its parent gets the guardian as the new one, so nobody below it can get away, by a session of its own
 //! either. Does as it is told over its standard input; knows nothing of agents, output or time limits.
 
-use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::stat::Mode;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdout, setsid};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
 
-use super::GUARDIAN_NAME;
+use super::confined::{NotStarted, Order, enter, start};
 use super::processes::{self, Process};
 use super::wire::{self, Report, Request};
+use super::{GUARDIAN_NAME, PROCESSES_MAX};
 
 /// From the polite signal to the other, when the program is gone.
 const TERM_GRACE: Duration = Duration::from_millis(300);
@@ -37,6 +33,10 @@ const TERM_GRACE: Duration = Duration::from_millis(300);
 const END_LIMIT: Duration = Duration::from_secs(1);
 /// How long is tried when nobody waits for it.
 const HUNT_LIMIT: Duration = Duration::from_secs(30);
+/// How often is looked whether there are too many.
+const CROWD_LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How many are buried before all else is looked at again.
+const BURIED_MAX: usize = 1_000;
 /// How often is looked for those that came in between.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -64,43 +64,22 @@ fn guard() -> io::Result<()> {
     children.add(Signal::SIGCHLD);
     let children = SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let mut program = Program::new()?;
-    let Some(Request::Run { program: name, arguments, folder }) = program.wait()? else { return Ok(()) };
+    let Some(Request::Run { program: name, arguments, folder, variables, policy }) = program.wait()? else {
+        return Ok(());
+    };
     let null = File::options().write(true).open("/dev/null")?;
-    let command = match chdir(folder.as_os_str()).and_then(|()| start(&name, &arguments, &before)) {
+    let order = Order { program: &name, arguments: &arguments, variables: &variables, policy: &policy };
+    let command = match enter(&folder).and_then(|()| start(&order, &folder, &before)) {
         Ok(command) => command,
-        Err(errno) => return program.tell(&Report::Failed { errno: errno as i32 }),
+        Err(NotStarted { error, sandbox }) => {
+            return program.tell(&Report::Failed { errno: error.raw_os_error().unwrap_or(0), sandbox });
+        }
     };
     // The command's output ends with the last who writes, and that isn't its guardian.
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
-    Guardian { program, children, command, exited: false, status: None }.watch()
-}
-
-/// Starts a program without input and in a group of its own; what is blocked here isn't blocked there.
-fn start(name: &str, arguments: &[String], blocked: &SigSet) -> nix::Result<Pid> {
-    let text = |text: &[u8]| CString::new(text).map_err(|_| Errno::EINVAL);
-    let name = text(name.as_bytes())?;
-    let mut all = vec![name.clone()];
-    for argument in arguments {
-        all.push(text(argument.as_bytes())?);
-    }
-    let variables = std::env::vars_os().map(|(name, value)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
-    let variables: Vec<CString> = variables.collect::<Result<_, _>>()?;
-    let mut files = PosixSpawnFileActions::init()?;
-    files.add_open(0, "/dev/null", OFlag::O_RDONLY, Mode::empty())?;
-    let mut how = PosixSpawnAttr::init()?;
-    how.set_pgroup(Pid::from_raw(0))?;
-    how.set_sigmask(blocked)?;
-    // Rust's own start ignores it.
-    let mut default = SigSet::empty();
-    default.add(Signal::SIGPIPE);
-    how.set_sigdefault(&default)?;
-    how.set_flags(
-        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
-            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK
-            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
-    )?;
-    posix_spawnp(&name, &files, &how, &all, &variables)
+    let others = processes::tasks().unwrap_or_default();
+    Guardian { program, children, command, exited: false, status: None, others }.watch()
 }
 
 /// The connection to the program.
@@ -158,6 +137,8 @@ struct Guardian {
     command: Pid,
     exited: bool,
     status: Option<ExitStatus>,
+    /// Tasks of this machine that are not below, as far as is known.
+    others: usize,
 }
 
 impl Guardian {
@@ -171,12 +152,17 @@ impl Guardian {
             }
             // All that was said is heard before the next wait.
             match self.program.hear() {
-                Ok(Heard::Nothing) => self.wait(PollTimeout::NONE, true)?,
+                Ok(Heard::Nothing) => {
+                    self.wait(brief(CROWD_LOOK_EVERY), true)?;
+                    if self.is_crowd() {
+                        return self.disperse();
+                    }
+                }
                 Ok(Heard::Request(Request::Terminate)) => self.signal(Signal::SIGTERM),
                 Ok(Heard::Request(Request::Kill)) => self.signal(Signal::SIGKILL),
                 Ok(Heard::Request(Request::End)) => {
                     let (ended, refused) = self.end();
-                    let told = self.last_word(ended, refused);
+                    let told = self.last_word(ended, refused, false);
                     self.hunt();
                     return told;
                 }
@@ -186,12 +172,44 @@ impl Guardian {
                 }
             }
         }
-        self.last_word(Vec::new(), Vec::new())
+        self.last_word(Vec::new(), Vec::new(), false)
     }
 
-    fn last_word(&mut self, ended: Vec<String>, refused: Vec<String>) -> io::Result<()> {
+    /// Are there so many more tasks on this machine than others had that too many may be below? Told without counting them.
+    fn may_be_crowd(&mut self) -> bool {
+        let Some(tasks) = processes::tasks() else { return false };
+        self.others = self.others.min(tasks);
+        tasks - self.others > PROCESSES_MAX
+    }
+
+    /// Are there too many below?
+    fn is_crowd(&mut self) -> bool {
+        if !self.may_be_crowd() {
+            return false;
+        }
+        // Who would be the one of thousands that gets a turn doesn't come to the end of counting them.
+        let _ = killpg(self.command, Signal::SIGSTOP);
+        let below = processes::count_below(Pid::this());
+        self.others = processes::tasks().unwrap_or_default().saturating_sub(below);
+        if below <= PROCESSES_MAX {
+            let _ = killpg(self.command, Signal::SIGCONT);
+        }
+        below > PROCESSES_MAX
+    }
+
+    /// Ends all below, and tells why.
+    fn disperse(&mut self) -> io::Result<()> {
+        // Most are in the command's group, and a group is ended at once.
+        let _ = killpg(self.command, Signal::SIGKILL);
+        let (ended, refused) = self.end();
+        let told = self.last_word(ended, refused, true);
+        self.hunt();
+        told
+    }
+
+    fn last_word(&mut self, ended: Vec<String>, refused: Vec<String>, crowd: bool) -> io::Result<()> {
         let status = self.status.map(ExitStatus::into_raw);
-        self.program.tell(&Report::Ended { status, ended, refused })
+        self.program.tell(&Report::Ended { status, ended, refused, crowd })
     }
 
     /// Nobody wants to know any more: TERM, a moment to heed it, and the end.
@@ -233,11 +251,13 @@ impl Guardian {
     fn end(&mut self) -> (Vec<String>, Vec<String>) {
         let until = Instant::now() + END_LIMIT;
         let mut found = BTreeMap::new();
-        // Stopped first: who is stopped has no more children and can't get away while the others are found.
-        while self.reap() && find_and(Signal::SIGSTOP, &mut found) && Instant::now() < until {}
-        for pid in found.keys() {
-            let _ = kill(*pid, Signal::SIGKILL);
+        // Stopped first: who is stopped has no more children and can't get away while the others are found. The number of a group
+        // whose leader was buried belongs to who is left of it, and if there are many, some are.
+        if !self.exited || self.may_be_crowd() {
+            let _ = killpg(self.command, Signal::SIGSTOP);
         }
+        while self.reap() && find_and(Signal::SIGSTOP, &mut found) && Instant::now() < until {}
+        find_and(Signal::SIGKILL, &mut found);
         while self.reap() && Instant::now() < until {
             self.wait_briefly();
             find_and(Signal::SIGKILL, &mut found);
@@ -248,11 +268,12 @@ impl Guardian {
         (processes::names(ended.iter()), processes::names(refused.iter()))
     }
 
-    /// Buries all that have ended, before others take them for alive. Is anybody left?
+    /// Buries those that have ended, before others take them for alive. Is anybody left?
     fn reap(&mut self) -> bool {
         while let Ok(Some(_)) = self.children.read_signal() {}
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        loop {
+        // Where they end faster than they are buried, something else must be done about them.
+        for _ in 0..BURIED_MAX {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) => return true,
                 Ok(ended) if ended.pid() == Some(self.command) && !self.exited => {
@@ -264,10 +285,11 @@ impl Guardian {
                 Err(_) => return false,
             }
         }
+        true
     }
 
     fn wait_briefly(&self) {
-        let brief = PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO);
+        let brief = brief(LOOK_EVERY);
         // If it can't be waited for, it is looked for all the same.
         let _ = self.wait(brief, false);
     }
@@ -284,11 +306,21 @@ impl Guardian {
     }
 }
 
+fn brief(time: Duration) -> PollTimeout {
+    PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO)
+}
+
 /// Sends a signal to all below. Was anybody there who was not found before?
 fn find_and(signal: Signal, found: &mut BTreeMap<Pid, Process>) -> bool {
     let mut any = false;
+    let mut groups = BTreeSet::new();
     for process in processes::below(Pid::this()) {
-        let _ = kill(process.pid, signal);
+        // Nobody but who is below can be in a group of one that is; the guardian's own is left out.
+        if process.group == Pid::this() {
+            let _ = kill(process.pid, signal);
+        } else if groups.insert(process.group) {
+            let _ = killpg(process.group, signal);
+        }
         any |= found.insert(process.pid, process).is_none();
     }
     any

@@ -47,10 +47,26 @@ pub(super) fn all() -> impl Iterator<Item = Process> {
     })
 }
 
-/// The living children of a process, their children, and so on.
+/// The living children of a session's leader, their children, and so on, and all else in its session: who loses its parent while
+/// this looks is nobody's child that was seen.
 #[cfg(target_os = "linux")]
 pub(super) fn below(ancestor: Pid) -> Vec<Process> {
-    descendants(ancestor, all())
+    let mut found = descendants(ancestor, all());
+    found.retain(|process| process.is_alive);
+    found
+}
+
+/// How many they are, with those that have ended and wait for their burial.
+#[cfg(target_os = "linux")]
+pub(super) fn count_below(ancestor: Pid) -> usize {
+    descendants(ancestor, all()).len()
+}
+
+/// How many tasks there are on this machine, threads included: told at once, however many there are.
+#[cfg(target_os = "linux")]
+pub(super) fn tasks() -> Option<usize> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "for the guardian alone"))]
@@ -65,7 +81,8 @@ fn descendants(ancestor: Pid, processes: impl Iterator<Item = Process>) -> Vec<P
         found.extend(children.remove(&process.pid).unwrap_or_default());
         at += 1;
     }
-    found.retain(|process| process.is_alive);
+    let of_session = |process: &Process| process.session == ancestor && process.pid != ancestor;
+    found.extend(children.into_values().flatten().filter(of_session));
     found
 }
 
@@ -119,7 +136,10 @@ mod tests {
         let stats =
             ["9 (c) S 8 1 1", "3 (x) S 1 1 1", "8 (b) S 7 1 1", "7 (a) S 2 1 1", "6 (z) Z 2 1 1", "5 (y) S 5 1 1"];
         let found = descendants(Pid::from_raw(2), stats.iter().filter_map(|stat| parse(stat.as_bytes())));
-        assert_eq!(names(found.iter()), ["a (7)", "b (8)", "c (9)"]);
+        assert_eq!(names(found.iter()), ["a (7)", "z (6)", "b (8)", "c (9)"]);
+        let torn = ["2 (leader) S 1 2 2", "8 (b) S 7 1 2", "9 (c) S 8 1 2", "3 (x) S 1 1 1"];
+        let found = descendants(Pid::from_raw(2), torn.iter().filter_map(|stat| parse(stat.as_bytes())));
+        assert_eq!(found.len(), 2, "their parent has just gone");
         let many: Vec<_> = (10..20).filter_map(|pid| parse(format!("{pid} (m) S 2 1 1").as_bytes())).collect();
         assert_eq!(names(many.iter()).last().unwrap(), "5 more");
     }

@@ -3,7 +3,6 @@
 //! Knows nothing of results; only what was read, how the command ended, and what it left behind.
 
 use std::io;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -12,9 +11,10 @@ use tokio::net::unix::pipe;
 use tokio::time::sleep;
 
 use super::super::Stop;
-use super::super::collector::Collector;
+use super::super::collector::Sink;
 use super::direct::Direct;
 use super::guarded::{Guarded, Guardians};
+use super::{Environment, Order};
 
 /// From the polite signal to the other.
 const TERM_GRACE: Duration = Duration::from_secs(1);
@@ -43,6 +43,8 @@ enum Held {
 pub(super) enum StartError {
     Guardian(io::Error),
     Command(io::Error),
+    /// What of its sandbox could not be had.
+    Sandbox(String),
 }
 
 /// How a command ended, and what it left behind.
@@ -54,6 +56,8 @@ pub(super) struct Ended {
     pub(super) ended: Vec<String>,
     /// The names of those that could not be ended.
     pub(super) refused: Vec<String>,
+    /// They were ended since they were too many.
+    pub(super) crowd: bool,
     /// There was no command.
     pub(super) not_started: Option<StartError>,
     /// Its guardian was lost, and so perhaps were processes that moved to a session of their own.
@@ -70,21 +74,20 @@ pub(super) enum Pumped {
 }
 
 impl Running {
-    /// Starts `program -c command` in a folder, without input, output and errors in one pipe; below a guardian if there
+    /// Starts a command, without input, output and errors in one pipe; below a guardian if there
     /// are any.
     pub(super) async fn start(
         guardians: Option<&Guardians>,
-        program: &str,
-        command: &str,
-        folder: &Path,
+        order: &Order<'_>,
+        environment: &Environment,
     ) -> Result<Self, StartError> {
         let (command, pipe) = match guardians {
             Some(guardians) => {
-                let (command, pipe) = guardians.start(program, command, folder).await?;
+                let (command, pipe) = guardians.start(order, environment).await?;
                 (Held::Guarded(command), pipe)
             }
             None => {
-                let (command, pipe) = Direct::start(program, command, folder).map_err(StartError::Command)?;
+                let (command, pipe) = Direct::start(order, environment)?;
                 (Held::Direct(command), pipe)
             }
         };
@@ -103,7 +106,7 @@ impl Running {
     /// looked at before each read: output without end must not hide them.
     pub(super) async fn pump(
         &mut self,
-        output: &mut Collector,
+        output: &mut impl Sink,
         limit: Duration,
         stop: &mut Stop<'_>,
         enough: fn(&Self) -> bool,
@@ -126,7 +129,7 @@ impl Running {
     }
 
     /// TERM for the whole group and a moment to heed it, its last words included. What remains is for [`Self::end`].
-    pub(super) async fn terminate(&mut self, output: &mut Collector) {
+    pub(super) async fn terminate(&mut self, output: &mut impl Sink) {
         match &mut self.command {
             Held::Direct(command) => command.terminate(),
             Held::Guarded(command) => command.terminate(),
@@ -144,7 +147,7 @@ impl Running {
     }
 
     /// Takes the command's status, ends what it left behind, and names that.
-    pub(super) async fn end(&mut self, output: &mut Collector) -> Ended {
+    pub(super) async fn end(&mut self, output: &mut impl Sink) -> Ended {
         self.read_what_is_there(output);
         match &mut self.command {
             Held::Direct(command) => command.end(self.open.then_some(&self.pipe)),
@@ -153,7 +156,7 @@ impl Running {
     }
 
     /// Empties the pipe without waiting.
-    fn read_what_is_there(&mut self, output: &mut Collector) {
+    fn read_what_is_there(&mut self, output: &mut impl Sink) {
         // A flood is not followed any further than a pipe can hold.
         for _ in 0..PIPE_READS_MAX {
             match self.pipe.try_read(&mut self.buffer) {

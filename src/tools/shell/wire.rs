@@ -6,11 +6,20 @@ use std::io;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::sandbox::Policy;
+
 /// From the program to the guardian. That nobody is there to say anything any more is an order too: to end all.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
     /// The first, once.
-    Run { program: String, arguments: Vec<String>, folder: OsString },
+    Run {
+        program: String,
+        arguments: Vec<String>,
+        folder: OsString,
+        /// What the command finds in its environment besides the guardian's own.
+        variables: Vec<(String, OsString)>,
+        policy: Box<Policy>,
+    },
     /// TERM for the command and all below it.
     Terminate,
     /// KILL for them.
@@ -23,7 +32,11 @@ pub(super) enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
     /// The command could not be started; the last word.
-    Failed { errno: i32 },
+    Failed {
+        errno: i32,
+        /// What of its sandbox could not be had, if that was why.
+        sandbox: Option<String>,
+    },
     /// It has ended, and left others behind.
     Exited,
     /// It and all below it have ended; the last word.
@@ -34,6 +47,9 @@ pub(super) enum Report {
         ended: Vec<String>,
         /// The names of those that could not be ended.
         refused: Vec<String>,
+        /// They were ended since they were too many.
+        #[serde(default)]
+        crowd: bool,
     },
 }
 

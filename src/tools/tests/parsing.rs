@@ -16,7 +16,7 @@ fn refused(role: Role, tool: &str, arguments: Value) -> String {
 
 #[test]
 fn i8_a_tool_that_the_role_has_not_is_refused_with_those_it_has() {
-    let common = "bash, read_file, write_file, edit_file, glob, grep, send_message, withdraw_message, list_teammates";
+    let common = "bash, bash_output, bash_stop, read_file, write_file, edit_file, glob, grep, send_message, withdraw_message, list_teammates";
     for (role, tool, own) in [
         (
             Role::Lead,
@@ -74,12 +74,14 @@ fn i8_what_is_missing_or_wrong_is_named_with_what_is_expected() {
         assert!(text.contains(&format!("; {tool} takes ")), "{text}");
     }
     let text = refused(Role::Lead, "bash", json!({}));
-    assert!(text.ends_with("bash takes command (a string), timeout (a whole number from 0, optional)"), "{text}");
+    assert!(text.ends_with("bash takes command (a string), timeout (a whole number from 0, optional), run_in_background (true or false, optional)"), "{text}");
 }
 
 #[test]
 fn i8_small_mistakes_are_mended() {
-    let bash = |command: &str, timeout| Call::Local(LocalCall::Bash(BashArgs { command: command.to_owned(), timeout }));
+    let bash = |command: &str, timeout| {
+        Call::Local(LocalCall::Bash(BashArgs { command: command.to_owned(), timeout, run_in_background: None }))
+    };
     let review = |approve, feedback: Option<&str>| {
         let (request_id, feedback) = ("7".to_owned(), feedback.map(str::to_owned));
         Call::Team(TeamCall::ReviewPlan { request_id, approve, feedback })

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::super::paths::{Missing, Workspace};
 use super::Bench;
+use crate::sandbox::{Bounds, Means, Network};
 
 /// A bench with every kind of way out.
 fn bench() -> Bench {
@@ -125,6 +126,38 @@ async fn i2_the_program_s_and_git_s_own_files_are_not_written() {
         assert!(bench.run("write_file", json!({"path": path, "content": "x"})).await.ok, "{path}");
     }
     assert!(bench.run("read_file", json!({"path": ".mailboxes/lead.jsonl"})).await.ok);
+}
+
+/// A workspace may be a home, with secrets in it, or hold the state folder.
+#[test]
+fn i9_what_is_kept_from_commands_is_kept_from_file_tools() {
+    let bench = bench().file(".ssh/id", "SECRET").file("state/journal", "x").file("state/out/long", "long");
+    let root = bench.path("").canonicalize().unwrap();
+    let bounds = Bounds {
+        means: Means::default(),
+        writable: vec![root.clone()],
+        read_only: vec![root.join("in")],
+        hidden: vec![root.join(".ssh"), root.join("state")],
+        shown: vec![root.join("state/out")],
+        network: Network::Allowed,
+        temp: Vec::new(),
+    };
+    let mut workspace = Workspace::new(&root, &bench.outside("none")).unwrap();
+    workspace.keep_to(&bounds);
+    for (path, read, written) in [
+        (".ssh/id", false, false),
+        ("in/../.ssh/id", false, false),
+        ("to-in/../.ssh/new", false, false),
+        ("state/journal", false, false),
+        ("state/out/long", true, false),
+        ("in/file", true, false),
+        ("to-file", true, false),
+        ("new", true, true),
+    ] {
+        assert_eq!((workspace.readable(path).is_ok(), workspace.writable(path).is_ok()), (read, written), "{path}");
+    }
+    let top = workspace.readable(".").unwrap();
+    assert!(top.below(&root.join(".ssh/id")).is_none() && top.below(&root.join("in/file")).is_some());
 }
 
 /// What was judged is what is opened: a place that turns into a link after it was judged is not followed.

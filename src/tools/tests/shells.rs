@@ -41,12 +41,12 @@ async fn output_comes_in_order_with_the_command_s_end() {
 #[tokio::test]
 async fn what_cannot_be_started_is_said_with_what_to_do() {
     let bench = Bench::new();
-    let call = |command: &str| BashArgs { command: command.to_owned(), timeout: None };
+    let call = |command: &str| BashArgs { command: command.to_owned(), timeout: None, run_in_background: None };
     let never = || -> Stop<'static> { Box::pin(std::future::pending()) };
     let shell = |program: &str| {
         Shell::new(&bench.path(""), bench.outside("out"), Duration::from_secs(60)).with_program(program)
     };
-    let missing = shell("no-such-bash").run(&call("true"), never()).await;
+    let missing = shell("no-such-bash").run(&call("true"), None, never()).await;
     assert_eq!(
         missing.text,
         "error: no-such-bash was not found in PATH, or may not be run; ask the user to install it"
@@ -62,6 +62,24 @@ async fn what_cannot_be_started_is_said_with_what_to_do() {
     std::fs::remove_dir(bench.path("")).unwrap();
     let gone = bench.run("bash", json!({"command": "true"})).await;
     assert!(gone.text.starts_with("error: the workspace ") && gone.text.contains("is gone"), "{}", gone.text);
+}
+
+#[tokio::test]
+async fn where_a_command_began_is_said_when_it_went_elsewhere() {
+    let bench = Bench::new();
+    let root = bench.path("").canonicalize().unwrap();
+    let said = format!("\nIt began in {}, and so does the next command: a cd doesn't last.", root.display());
+    for (command, moves) in [
+        ("cd / && pwd", true),
+        ("(cd /; pwd)", true),
+        ("true;cd /\npwd", true),
+        ("pwd", false),
+        ("echo cdrom abcd", false),
+    ] {
+        let output = bench.run("bash", json!({"command": command})).await;
+        assert_eq!(output.text.ends_with(&said), moves, "{command}: {}", output.text);
+    }
+    assert_eq!(bench.run("bash", json!({"command": "pwd -P"})).await.text, format!("{}\nexit code: 0", root.display()));
 }
 
 #[tokio::test]

@@ -193,7 +193,8 @@ fn todo(call: &str) -> Value {
     json!({"call": call, "tries": TRIES})
 }
 
-/// Two messages in one reply; the second alone if only the first went out.
+/// Two messages in one reply; the second alone if only the first went out. A teammate does a little work besides: who only talks is
+/// slowed down.
 fn saying(from: &str, to: &str, first: u32, has: &[String], has_call: &[&str]) -> Vec<Value> {
     let tool = if to == ALL { "broadcast" } else { "send_message" };
     let call = |number| {
@@ -203,10 +204,11 @@ fn saying(from: &str, to: &str, first: u32, has: &[String], has_call: &[&str]) -
         }
         json!({"tool": tool, "arguments": arguments})
     };
+    let work = (from != "lead").then(|| json!({"tool": "glob", "arguments": {"pattern": "*.txt"}}));
     let rule = |from_number: u32| {
         json!({"agent": from, "has": has, "has_call": has_call,
             "todo": todo(&format!("{tool} {}", words(from, to, from_number))),
-            "calls": (from_number..=first + 1).map(call).collect::<Vec<_>>()})
+            "calls": (from_number..=first + 1).map(call).chain(work.clone()).collect::<Vec<_>>()})
     };
     vec![rule(first), rule(first + 1)]
 }
