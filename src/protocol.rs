@@ -14,6 +14,7 @@ pub mod proposal;
 pub mod request;
 pub mod returned;
 pub mod roster;
+pub mod scope;
 pub mod shown;
 pub mod span;
 #[cfg(test)]
@@ -25,3 +26,4 @@ pub use message::{Mail, MailKey, Message, MessageType, Metadata};
 pub use name::{AgentName, NameError};
 pub use proposal::{Confirmation, Member, Proposal};
 pub use request::{Request, RequestStatus, RequestTable, RequestType};
+pub use scope::Scope;

@@ -145,7 +145,11 @@ impl Hands {
         match call {
             Call::Local(call) => {
                 let stop = Box::pin(reins.clone().call_must_end(effect));
-                let output = self.workshop.run_recorded(call, stop, self.intent(call_id)).await;
+                let intent = self.intent(call_id);
+                let output = match reins.scope() {
+                    Some(scope) => self.workshop.run_within(&scope, call, stop, intent).await,
+                    None => self.workshop.run_recorded(call, stop, intent).await,
+                };
                 Some(CallEnd { ok: output.ok, text: output.text, ends_turn: false })
             }
             Call::Team(call) => port.call(call_id, call).await,

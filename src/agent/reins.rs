@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::protocol::{Effect, Gate};
+use crate::protocol::{Effect, Gate, Scope};
 use crate::seam::{self, Defect};
 
 /// Why a running call ends when the session does.
@@ -30,6 +30,7 @@ pub(crate) enum Halt {
 #[derive(Clone)]
 pub(crate) struct Reins {
     gate: Arc<watch::Sender<Gate>>,
+    scope: Arc<Mutex<Option<Scope>>>,
     halt: Arc<watch::Sender<Halt>>,
     turn: Arc<Mutex<CancellationToken>>,
 }
@@ -38,6 +39,7 @@ impl Reins {
     pub(crate) fn new(gate: Gate) -> Self {
         Self {
             gate: Arc::new(watch::Sender::new(gate)),
+            scope: Arc::default(),
             halt: Arc::new(watch::Sender::new(Halt::Free)),
             turn: Arc::new(Mutex::new(CancellationToken::new())),
         }
@@ -68,8 +70,9 @@ impl Reins {
         }
     }
 
-    /// Session: the gate is now this.
-    pub(crate) fn set_gate(&self, gate: Gate) {
+    /// Session: the gate is now this; `scope`: as far as an approved plan opens it.
+    pub(crate) fn set_gate(&self, gate: Gate, scope: Option<Scope>) {
+        *self.scope.lock().unwrap_or_else(PoisonError::into_inner) = scope;
         self.gate.send_replace(gate);
     }
 
@@ -86,6 +89,11 @@ impl Reins {
     /// Agent: the gate now.
     pub(crate) fn gate(&self) -> Gate {
         *self.gate.borrow()
+    }
+
+    /// Agent: how far an approved plan opens the gate; `None` where no plan bounds it.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        self.scope.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Agent: completes, with the reason, when a running call of this effect must end.

@@ -303,7 +303,7 @@ proptest! {
                 }
                 Step::Submit => {
                     let id = Uuid::from_u128(number as u128 + 1);
-                    if work.submit(id).is_ok() {
+                    if work.submit(id, Scope::default()).is_ok() {
                         prop_assert!(matches!(before.gate, Gate::Required | Gate::Rejected));
                         ids.push(id);
                         table.open(pending(id, work.version));
@@ -321,14 +321,14 @@ proptest! {
                             prop_assert_eq!(was, Some(RequestStatus::Pending));
                             prop_assert!(by < 2 && kind == RequestType::Plan, "the addressee or the user, with the right kind");
                             prop_assert_eq!(before.plan, Some(id), "a pending request is the present work's");
-                            prop_assert!(work.reviewed(id, approve).is_ok());
+                            prop_assert!(work.reviewed(id, approve, None).is_ok());
                             opened_rightly = approve;
                         }
                         Err(error) => {
                             if was.is_some_and(|status| status != RequestStatus::Pending) && by < 2 && kind == RequestType::Plan {
                                 prop_assert!(matches!(error, ResolveError::Settled(..)));
                             }
-                            prop_assert!(before.plan == Some(id) || work.reviewed(id, approve).is_err());
+                            prop_assert!(before.plan == Some(id) || work.reviewed(id, approve, None).is_err());
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use crate::agent::{CallEnd, Caller};
 use crate::protocol::message::check_length;
-use crate::protocol::{AgentName, MessageType, Metadata, Request};
+use crate::protocol::{AgentName, MessageType, Metadata, Request, Scope};
 use crate::tools::TeamCall;
 
 use super::Session;
@@ -38,8 +38,8 @@ impl Session {
             TeamCall::RequestPlan { teammate, task } => {
                 self.with_living(&teammate, |session, name| session.request_plan(name, &task))
             }
-            TeamCall::ReviewPlan { request_id, approve, feedback } => {
-                self.review_plan(by, &request_id, approve, feedback)
+            TeamCall::ReviewPlan { request_id, approve, feedback, paths } => {
+                self.review_plan(by, &request_id, approve, feedback, paths.as_deref())
             }
             TeamCall::RequestShutdown { teammate, reason } => {
                 self.with_living(&teammate, |session, name| session.request_shutdown(name, reason))
@@ -47,7 +47,10 @@ impl Session {
             TeamCall::RequestStatus { request_id } => self.request_status(&request_id),
             TeamCall::ListRequests { status } => CallEnd::done(self.list_requests(status.as_deref())),
             TeamCall::ReportStatus { text } => self.report_status(by, text),
-            TeamCall::SubmitPlan { plan } => self.submit_plan(by, plan),
+            TeamCall::SubmitPlan { plan, paths, commands } => {
+                let scope = Scope::parse(&paths.unwrap_or_default(), &commands.unwrap_or_default());
+                scope.map_or_else(CallEnd::error, |scope| self.submit_plan(by, &plan, scope))
+            }
             TeamCall::ShutdownResponse { request_id, approve, reason } => {
                 self.answer_shutdown(by, &request_id, approve, reason)
             }

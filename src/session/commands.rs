@@ -12,7 +12,7 @@ const COMMANDS: [(&str, &str, &str); 9] = [
     ("/stop", "NAME", "end a teammate now"),
     ("/jobs", "", "the commands that run in the background"),
     ("/requests", "", "the requests and where they stand"),
-    ("/approve", "ID", "approve a plan"),
+    ("/approve", "ID [PATH …]", "approve a plan, or only these places of it"),
     ("/reject", "ID [reason]", "reject a plan"),
     ("/retry", "", "ask the lead's model again after a failure"),
     ("/quit", "", "leave"),
@@ -36,9 +36,9 @@ impl Session {
             ("/stop", _) => self.usage("/stop"),
             ("/jobs", _) => self.notice(Level::Info, self.jobs.text()),
             ("/requests", _) => self.notice(Level::Info, self.list_requests(None)),
-            ("/approve", [id]) => self.review_command(id, true, None),
+            ("/approve", [id, paths @ ..]) => self.review_command(id, true, None, paths),
             ("/approve", _) => self.usage("/approve"),
-            ("/reject", [id, reason @ ..]) => self.review_command(id, false, Some(reason.join(" "))),
+            ("/reject", [id, reason @ ..]) => self.review_command(id, false, Some(reason.join(" ")), &[]),
             ("/reject", []) => self.usage("/reject"),
             ("/retry", _) => self.retry(),
             ("/quit" | "/exit", _) => self.leave("left", 0),
@@ -64,8 +64,10 @@ impl Session {
         }
     }
 
-    fn review_command(&mut self, id: &str, approve: bool, feedback: Option<String>) {
-        let end = self.review_plan(&AgentName::user(), id, approve, feedback);
+    fn review_command(&mut self, id: &str, approve: bool, feedback: Option<String>, paths: &[&str]) {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let narrowed = (!paths.is_empty()).then_some(paths.as_slice());
+        let end = self.review_plan(&AgentName::user(), id, approve, feedback, narrowed);
         self.notice(if end.ok { Level::Info } else { Level::Warning }, end.text);
     }
 

@@ -161,6 +161,11 @@ impl Session {
         if let Err(why) = self.may_start_job(&caller.agent) {
             return self.settle_call(caller, CallEnd::error(why));
         }
+        let scope = self.teammate(&caller.agent).and_then(|teammate| teammate.work.scope.clone());
+        let policy = match scope.map_or(Ok(None), |scope| self.workshop.policy_within(&scope, &call.command)) {
+            Ok(policy) => policy,
+            Err(why) => return self.settle_call(caller, CallEnd::error(why)),
+        };
         let limit = match call.timeout {
             None | Some(0) => self.settings.job_timeout,
             Some(seconds) => self.settings.job_timeout.min(Duration::from_secs(seconds)),
@@ -168,7 +173,7 @@ impl Session {
         let command = Call::Team(TeamCall::StartJob(call.clone())).summary();
         self.jobs.begun += 1;
         let id = format!("job-{}", self.jobs.begun);
-        let (job, run) = self.workshop.job(call, None, limit, &id);
+        let (job, run) = self.workshop.job(call, policy, limit, &id);
         let agent = caller.agent.clone();
         self.record(Record::JobStarted { job: id.clone(), agent: agent.clone(), command: command.clone() });
         let text = format!(

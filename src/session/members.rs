@@ -87,7 +87,7 @@ impl Teammate {
         teammate.refused_shutdown = state.refused_shutdown;
         teammate.stopped_by_user = state.stopped_by_user;
         teammate.last_work_failed = state.last_work_failed;
-        teammate.desk.reins.set_gate(teammate.work.gate);
+        teammate.desk.reins.set_gate(teammate.work.gate, teammate.work.scope.clone());
         teammate.recorded = Some(state);
         teammate
     }
@@ -189,7 +189,7 @@ impl Session {
         let after = teammate.work.gate;
         if before != after {
             if !seam::broken(Defect::GateStaysOpen) {
-                teammate.desk.reins.set_gate(after);
+                teammate.desk.reins.set_gate(after, teammate.work.scope.clone());
             }
             if after.check(Effect::Execute).is_err() {
                 self.jobs.stop_of(name, "the plan gate was closed: a plan must be approved first");

@@ -5,23 +5,24 @@ use uuid::Uuid;
 use crate::agent::CallEnd;
 use crate::event::{Event, Level};
 use crate::protocol::request::{Answer, ResolveError};
-use crate::protocol::{AgentName, MessageType, Metadata, Request, RequestStatus, RequestType};
+use crate::protocol::{AgentName, MessageType, Metadata, Request, RequestStatus, RequestType, Scope};
 use crate::seam::{self, Defect};
 
 use super::{Session, now};
 
 impl Session {
     /// A teammate submits a plan; its turn ends, its work waits.
-    pub(super) fn submit_plan(&mut self, name: &AgentName, plan: String) -> CallEnd {
+    pub(super) fn submit_plan(&mut self, name: &AgentName, plan: &str, asked: Scope) -> CallEnd {
         if plan.trim().is_empty() {
             return CallEnd::error("the plan is empty; say what you will change, where, and how you will check it");
         }
+        let plan = self.plan_text(name, plan, &asked);
         let lead = AgentName::lead();
         let mut message =
             self.compose(name, &lead, MessageType::PlanApprovalRequest, plan.clone(), Metadata::default());
         let id = message.id;
         message.metadata.request_id = Some(id);
-        match self.change_work(name, |work| work.submit(id).map(|()| work.version)) {
+        match self.change_work(name, |work| work.submit(id, asked).map(|()| work.version)) {
             Some(Ok(version)) => {
                 self.open_request(Request {
                     id,
@@ -44,12 +45,38 @@ impl Session {
         }
     }
 
-    /// The lead, or the user, answers a plan.
-    pub(super) fn review_plan(&mut self, by: &AgentName, id: &str, approve: bool, feedback: Option<String>) -> CallEnd {
+    /// A plan as it is reviewed: with what its approval opens, and who else has part of that.
+    fn plan_text(&self, name: &AgentName, plan: &str, asked: &Scope) -> String {
+        let own = self.teammate(name).and_then(|teammate| teammate.work.scope.as_ref());
+        let besides = own.map(|scope| format!(", besides {scope}")).unwrap_or_default();
+        let mut text = format!("{plan}\nopens: {asked}{besides}");
+        for other in self.living().filter(|other| other.name() != name && other.work.open) {
+            let Some(shared) = other.work.scope.as_ref().map(|scope| scope.overlap(asked)) else { continue };
+            // Everything overlaps with everything: that says nothing.
+            if !shared.is_empty() && !asked.is_everything() {
+                text.push_str(&format!("\n{} has an approved plan for {} too", other.name(), shared.join(", ")));
+            }
+        }
+        text
+    }
+
+    /// The lead, or the user, answers a plan. `paths`: the only places of it that are opened.
+    pub(super) fn review_plan(
+        &mut self,
+        by: &AgentName,
+        id: &str,
+        approve: bool,
+        feedback: Option<String>,
+        paths: Option<&[String]>,
+    ) -> CallEnd {
         let Some(id) = self.request_id(id) else {
             return CallEnd::error(format!("there is no request {id:?}; list_requests shows those that exist"));
         };
         let feedback = feedback.filter(|feedback| !feedback.trim().is_empty());
+        let narrowed = match paths.filter(|paths| !paths.is_empty()).map(|paths| self.narrowed(id, paths)).transpose() {
+            Ok(narrowed) => narrowed,
+            Err(why) => return CallEnd::error(why),
+        };
         let answer =
             Answer { id, kind: RequestType::Plan, by: by.clone(), approve, feedback: feedback.clone(), at: now() };
         let request = match self.resolve(answer) {
@@ -57,7 +84,8 @@ impl Session {
             Err(error) => return CallEnd::error(error),
         };
         let name = request.from;
-        match self.change_work(&name, |work| work.reviewed(id, approve)) {
+        let opens = narrowed.as_ref().filter(|_| approve).map(|scope| format!(" (only {scope})")).unwrap_or_default();
+        match self.change_work(&name, |work| work.reviewed(id, approve, narrowed)) {
             Some(Ok(())) => {}
             Some(Err(why)) => return CallEnd::error(why),
             None => return CallEnd::error(format!("{name} is no teammate")),
@@ -69,10 +97,22 @@ impl Session {
             ..Metadata::default()
         };
         let word = if approve { "approved" } else { "rejected" };
-        let text = feedback.unwrap_or_else(|| word.to_owned());
+        let text = format!("{}{opens}", feedback.unwrap_or_else(|| word.to_owned()));
         let message = self.compose(by, &name, MessageType::PlanApprovalResponse, text, metadata);
         self.send(&name, vec![message]);
         CallEnd::done(format!("{word}: request {id}; {name} goes on with that"))
+    }
+
+    /// Fewer places of a plan that waits.
+    fn narrowed(&self, id: Uuid, paths: &[String]) -> Result<Scope, String> {
+        let waits = |teammate: &&super::Teammate| teammate.work.plan == Some(id);
+        let asked = self.living().find(waits).and_then(|teammate| teammate.work.asked.as_ref());
+        let asked = asked.ok_or_else(|| format!("request {id} is no plan that waits; list_requests shows those"))?;
+        let narrowed = asked.narrowed(paths)?;
+        if narrowed.is_within(asked) {
+            return Ok(narrowed);
+        }
+        Err(format!("{narrowed} is more than the plan asks for, which is {asked}; name places within that"))
     }
 
     /// The lead asks for a plan: the gate closes now, in the middle of work too.

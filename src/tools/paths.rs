@@ -17,6 +17,7 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
 use super::text;
+use crate::protocol::Scope;
 use crate::sandbox::Bounds;
 
 /// Followed links in one path, at most; more is a loop.
@@ -36,8 +37,11 @@ pub(super) const PASSAGE: OFlag = OFlag::O_RDONLY.union(OFlag::O_NONBLOCK);
 /// How something is opened to be read.
 const LOOK: OFlag = OFlag::O_RDONLY.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
 
+/// How a plan is widened.
+pub(super) const AMEND: &str = "To go on there, submit_plan again with what you need besides";
+
 /// A workspace, and what else may be read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Workspace {
     root: PathBuf,
     folder: Arc<OwnedFd>,
@@ -45,6 +49,8 @@ pub(super) struct Workspace {
     out_dir: PathBuf,
     /// What commands are kept from, wherever it lies.
     bounds: Option<Arc<Bounds>>,
+    /// What an approved plan opens, if one bounds the call.
+    scope: Option<Scope>,
 }
 
 /// A place that a call may use: free of links and `..` when it was judged. It need not exist.
@@ -64,12 +70,17 @@ impl Workspace {
     pub(super) fn new(root: &Path, out_dir: &Path) -> io::Result<Self> {
         let root = root.canonicalize()?;
         let folder = Arc::new(open_folder(&root)?);
-        Ok(Self { root, folder, out_dir: out_dir.to_owned(), bounds: None })
+        Ok(Self { root, folder, out_dir: out_dir.to_owned(), bounds: None, scope: None })
     }
 
     /// What is closed to commands is closed to file tools too, in the workspace as well.
     pub(super) fn keep_to(&mut self, bounds: &Bounds) {
         self.bounds = Some(Arc::new(bounds.clone()));
+    }
+
+    /// The same for a call that an approved plan bounds.
+    pub(super) fn within(&self, scope: &Scope) -> Self {
+        Self { scope: Some(scope.clone()), ..self.clone() }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -109,6 +120,9 @@ impl Workspace {
         }
         if self.bounds.as_ref().is_some_and(|bounds| !bounds.is_writable(&real)) {
             return Err(format!("{} is protected and not written by tools; choose another place", quoted(path)));
+        }
+        if let Some(scope) = self.scope.as_ref().filter(|scope| !inside.to_str().is_some_and(|at| scope.covers(at))) {
+            return Err(format!("{} is outside your approved plan, which opens {scope}. {AMEND}", quoted(path)));
         }
         Ok(self.place(inside, path, &real))
     }

@@ -121,6 +121,11 @@ impl Shell {
     }
 
     /// Runs a command to its end, its limit, or until `stop` completes. Dropped in the middle, it ends the command too.
+    /// What holds for commands of calls that have no narrower policy.
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// `policy`: what it may do, where that isn't what all may.
     pub(super) async fn run(&self, call: &BashArgs, policy: Option<&Policy>, stop: Stop<'_>) -> Output {
         let policy = policy.unwrap_or(&self.policy);

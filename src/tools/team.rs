@@ -93,6 +93,8 @@ pub enum TeamCall {
         approve: bool,
         /// What is missing.
         feedback: Option<String>,
+        /// Fewer places than the plan asks for.
+        paths: Option<Vec<String>>,
     },
     /// Asks a teammate to end.
     RequestShutdown {
@@ -120,6 +122,10 @@ pub enum TeamCall {
     SubmitPlan {
         /// The text.
         plan: String,
+        /// Files and folders that it writes.
+        paths: Option<Vec<String>>,
+        /// Beginnings of the commands that it runs.
+        commands: Option<Vec<String>>,
     },
     /// The answer to a shutdown request.
     ShutdownResponse {
@@ -158,7 +164,7 @@ impl TeamCall {
             | Self::AssignTask { task: text, .. }
             | Self::RequestPlan { task: text, .. }
             | Self::ReportStatus { text }
-            | Self::SubmitPlan { plan: text } => vec![text],
+            | Self::SubmitPlan { plan: text, .. } => vec![text],
             Self::ReviewPlan { feedback: text, .. }
             | Self::RequestShutdown { reason: text, .. }
             | Self::ShutdownResponse { reason: text, .. }

@@ -13,9 +13,10 @@ use tokio::time::timeout;
 
 use crate::seam;
 
-use crate::sandbox::Policy;
+use crate::protocol::Scope;
+use crate::sandbox::{BUILD_FOLDERS, Policy};
 
-use super::paths::Workspace;
+use super::paths::{AMEND, Workspace};
 use super::shell::{Environment, Job, JobRun, Shell, prepare_job};
 use super::{BashArgs, Intent, LocalCall, Output, Stop, files, search, text};
 
@@ -113,6 +114,53 @@ impl Workshop {
             LocalCall::EditFile(call) => {
                 self.write(stop, move |files| files::edit(&files.workspace, &call, intent)).await
             }
+        }
+    }
+
+    /// Like [`Workshop::run_recorded`], within what an approved plan opens: file tools write there alone, and so do commands.
+    pub async fn run_within(&self, scope: &Scope, call: LocalCall, stop: Stop<'_>, intent: Intent) -> Output {
+        match call {
+            LocalCall::Bash(bash) => match self.policy_within(scope, &bash.command) {
+                Ok(policy) => self.run_under(policy.as_ref(), LocalCall::Bash(bash), stop, intent).await,
+                Err(why) => Output::error(why),
+            },
+            LocalCall::WriteFile(call) => {
+                let scope = scope.clone();
+                self.write(stop, move |files| files::write(&files.workspace.within(&scope), &call, intent)).await
+            }
+            LocalCall::EditFile(call) => {
+                let scope = scope.clone();
+                self.write(stop, move |files| files::edit(&files.workspace.within(&scope), &call, intent)).await
+            }
+            call @ (LocalCall::ReadFile(_) | LocalCall::Glob(_) | LocalCall::Grep(_)) => {
+                self.run_under(None, call, stop, intent).await
+            }
+        }
+    }
+
+    /// What holds for a command that an approved plan bounds; `None`: what holds for all.
+    ///
+    /// # Errors
+    /// The plan names commands and this is none of them, or nothing here can hold it to the plan's places. The text says what to do.
+    pub(crate) fn policy_within(&self, scope: &Scope, command: &str) -> Result<Option<Policy>, String> {
+        let named = scope.names_command(command);
+        if named == Some(false) {
+            return Err(format!("this command is outside your approved plan, which opens {scope}. {AMEND}"));
+        }
+        if scope.is_everything() {
+            return Ok(None);
+        }
+        match (self.shell.policy().bounds(), named) {
+            (Some(bounds), _) => {
+                let root = self.files.workspace.root();
+                // Folders are asked for with nothing in them yet, too; a file that isn't there is write_file's to make.
+                let places = scope.paths().iter().map(String::as_str).chain(BUILD_FOLDERS).map(|path| root.join(path));
+                Ok(Some(Policy::Confined(bounds.writing_only(&places.collect::<Vec<_>>()))))
+            }
+            (None, Some(_)) => Ok(None),
+            (None, None) => Err(format!(
+                "without a sandbox nothing holds a command to your approved plan's places; name the command in it. {AMEND}"
+            )),
         }
     }
 

@@ -19,6 +19,7 @@ mod orphans;
 mod pty;
 mod resume;
 mod sandbox;
+mod scope;
 mod secrets;
 mod team;
 mod terminal;

@@ -84,7 +84,7 @@ fn i8_small_mistakes_are_mended() {
     };
     let review = |approve, feedback: Option<&str>| {
         let (request_id, feedback) = ("7".to_owned(), feedback.map(str::to_owned));
-        Call::Team(TeamCall::ReviewPlan { request_id, approve, feedback })
+        Call::Team(TeamCall::ReviewPlan { request_id, approve, feedback, paths: None })
     };
     let everything = |path: Option<&str>| {
         Call::Local(LocalCall::Grep(GrepArgs { pattern: "x".to_owned(), path: path.map(str::to_owned), glob: None }))

@@ -19,7 +19,11 @@ fn fields(parameters: &Value) -> String {
     assert!(required.iter().all(|name| !parameters["properties"][name].is_null()), "{parameters}");
     let field = |(name, form): (&String, &Value)| {
         let optional = if required.contains(&name.as_str()) { "" } else { "?" };
-        let inner = form.get("items").map(|items| format!("[{}]", fields(items))).unwrap_or_default();
+        let inner = match form.get("items") {
+            Some(items) if items["type"] == "object" => format!("[{}]", fields(items)),
+            Some(items) => format!("[{}]", items["type"].as_str().unwrap()),
+            None => String::new(),
+        };
         format!("{name}{optional}:{}{inner}", form["type"].as_str().unwrap())
     };
     parameters["properties"].as_object().unwrap().iter().map(field).collect::<Vec<_>>().join(", ")
@@ -46,14 +50,14 @@ fn the_tools_of_each_role_are_those_of_the_contract() {
         "assign_task(to:string, task:string, require_plan?:boolean)",
         "broadcast(content:string, wake?:boolean)",
         "request_plan(teammate:string, task:string)",
-        "review_plan(request_id:string, approve:boolean, feedback?:string)",
+        "review_plan(request_id:string, approve:boolean, feedback?:string, paths?:array[string])",
         "request_shutdown(teammate:string, reason?:string)",
         "request_status(request_id:string)",
         "list_requests(status?:string)",
     ];
     let teammate = [
         "report_status(text:string)",
-        "submit_plan(plan:string)",
+        "submit_plan(plan:string, paths?:array[string], commands?:array[string])",
         "shutdown_response(request_id:string, approve:boolean, reason?:string)",
     ];
     for (role, own) in [(Role::Lead, &lead[..]), (Role::Teammate, &teammate[..])] {
@@ -64,7 +68,7 @@ fn the_tools_of_each_role_are_those_of_the_contract() {
 
 #[test]
 fn definitions_are_small_flat_and_stable() {
-    for (role, bytes_max) in [(Role::Lead, 6_500), (Role::Teammate, 4_200)] {
+    for (role, bytes_max) in [(Role::Lead, 6_500), (Role::Teammate, 4_400)] {
         let text = definitions(role).to_string();
         assert!(text.len() <= bytes_max, "{role:?}: {} bytes\n{text}", text.len());
         assert_eq!(text, definitions(role).to_string());
