@@ -126,6 +126,7 @@ impl Agent {
         match self.port.intake(std::mem::take(&mut self.acted)).await {
             Some(Intake::GoOn(entries)) => entries.iter().for_each(|entry| self.history.push_user(entry)),
             Some(Intake::Suspend) => return Err(TurnEnd::Suspended),
+            Some(Intake::Cancel) => return Err(TurnEnd::Cancelled),
             Some(Intake::End) | None => return Err(TurnEnd::Ended),
         }
         self.ask().await

@@ -25,6 +25,7 @@ mod returning;
 #[cfg(test)]
 mod sim;
 mod state_text;
+mod stopping;
 mod unit;
 mod user;
 
@@ -274,8 +275,11 @@ impl Session {
                 if acted {
                     self.chatter.acted(&agent);
                 }
-                let intake = self.intake(&agent);
-                self.unit.answer(move || drop(answer.send(intake)));
+                if self.is_held(&agent) {
+                    self.hold(&agent, answer);
+                } else {
+                    self.answer_intake(&agent, answer);
+                }
             }
             ToSession::Accepted => self.accepted(&agent),
             ToSession::Call { call, caller } => self.call(call, caller),

@@ -46,6 +46,8 @@ pub(crate) enum Intake {
     GoOn(Vec<String>),
     /// The agent ends: no further model call.
     End,
+    /// The turn was cancelled before this call.
+    Cancel,
     /// The session is left; the turn goes on when it is resumed.
     Suspend,
 }

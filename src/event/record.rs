@@ -128,6 +128,9 @@ pub struct MemberState {
     /// Its last work ended with `error`.
     #[serde(default)]
     pub last_work_failed: bool,
+    /// The user holds it between steps.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 impl Record {

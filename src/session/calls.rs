@@ -41,6 +41,9 @@ impl Session {
             TeamCall::ReviewPlan { request_id, approve, feedback, paths } => {
                 self.review_plan(by, &request_id, approve, feedback, paths.as_deref())
             }
+            TeamCall::StopTeammate { teammate, how, reason } => {
+                self.with_living(&teammate, |session, name| session.stop_teammate(name, &how, reason))
+            }
             TeamCall::RequestShutdown { teammate, reason } => {
                 self.with_living(&teammate, |session, name| session.request_shutdown(name, reason))
             }

@@ -4,12 +4,15 @@ use crate::event::{Event, Level};
 use crate::protocol::{AgentName, Proposal};
 
 use super::Session;
+use super::stopping::How;
 
 /// Name, arguments, and what it does.
-const COMMANDS: [(&str, &str, &str); 9] = [
+const COMMANDS: [(&str, &str, &str); 11] = [
     ("/help", "", "what can be typed"),
     ("/team", "[drop NAME | plan NAME on|off | model NAME MODEL]", "who is there; or change the proposal"),
-    ("/stop", "NAME", "end a teammate now"),
+    ("/stop", "NAME [ask|cancel|abort]", "end a teammate now; or ask it, or only cancel what it does"),
+    ("/pause", "NAME|all", "hold a teammate before its next model call"),
+    ("/unpause", "NAME|all", "let it go on"),
     ("/jobs", "", "the commands that run in the background"),
     ("/requests", "", "the requests and where they stand"),
     ("/approve", "ID [PATH …]", "approve a plan, or only these places of it"),
@@ -32,7 +35,14 @@ impl Session {
             ("/help", _) => self.notice(Level::Info, help()),
             ("/team", []) => self.notice(Level::Info, self.state_text()),
             ("/team", edit) => self.edit_proposal(edit),
-            ("/stop", [name]) => self.stop_command(name),
+            ("/stop", [name]) => self.stop_command(name, How::Abort),
+            ("/stop", [name, how]) if How::parse(how).is_ok() => {
+                self.stop_command(name, How::parse(how).unwrap_or(How::Abort));
+            }
+            ("/pause", [name]) => self.for_living(name, Self::pause),
+            ("/unpause", [name]) => self.for_living(name, Self::unpause),
+            ("/pause", _) => self.usage("/pause"),
+            ("/unpause", _) => self.usage("/unpause"),
             ("/stop", _) => self.usage("/stop"),
             ("/jobs", _) => self.notice(Level::Info, self.jobs.text()),
             ("/requests", _) => self.notice(Level::Info, self.list_requests(None)),
@@ -55,13 +65,30 @@ impl Session {
         }
     }
 
-    fn stop_command(&mut self, text: &str) {
-        let found =
-            self.living().map(|teammate| teammate.name().clone()).find(|name| name.as_str().eq_ignore_ascii_case(text));
-        match found {
-            Some(name) => self.stop_by_user(&name),
-            None => self.notice(Level::Warning, self.unknown_member(text)),
+    fn stop_command(&mut self, text: &str, how: How) {
+        self.for_living(text, |session, name| match how {
+            How::Abort => session.stop_by_user(name),
+            How::Ask => {
+                let end = session.request_shutdown(name, Some("the user asks for it".to_owned()));
+                session.notice(if end.ok { Level::Info } else { Level::Warning }, end.text);
+            }
+            How::Cancel => match session.cancel(name, "the user", None) {
+                Ok(done) => session.notice(Level::Info, done),
+                Err(why) => session.notice(Level::Warning, why),
+            },
+        });
+    }
+
+    /// Does something with a living teammate, or with all of them.
+    fn for_living(&mut self, text: &str, mut act: impl FnMut(&mut Self, &AgentName)) {
+        let all = text.eq_ignore_ascii_case("all");
+        let named = |name: &AgentName| all || name.as_str().eq_ignore_ascii_case(text);
+        let found: Vec<AgentName> =
+            self.living().map(|teammate| teammate.name().clone()).filter(|name| named(name)).collect();
+        if found.is_empty() {
+            return self.notice(Level::Warning, self.unknown_member(text));
         }
+        found.iter().for_each(|name| act(self, name));
     }
 
     fn review_command(&mut self, id: &str, approve: bool, feedback: Option<String>, paths: &[&str]) {

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use crate::agent::Intake;
 use crate::event::{Event, Level, Record, Status};
 use crate::killpoint;
@@ -83,7 +85,11 @@ impl Session {
 
     /// Lets an idle reader take in its mail; a busy one does so before its next model call.
     pub(super) fn look(&mut self, name: &AgentName) {
-        if self.leaving.is_some() || self.asleep || self.desk(name).is_none_or(|desk| desk.busy || !desk.is_alive()) {
+        if self.leaving.is_some()
+            || self.asleep
+            || self.desk(name).is_none_or(|desk| desk.busy || !desk.is_alive())
+            || self.is_held(name)
+        {
             return;
         }
         self.drain(name);
@@ -139,6 +145,11 @@ impl Session {
             self.set_status(name, Status::Working, "");
         }
         self.emit(Event::TurnStarted { agent: name.clone() });
+    }
+
+    pub(super) fn answer_intake(&mut self, name: &AgentName, answer: oneshot::Sender<Intake>) {
+        let intake = self.intake(name);
+        self.unit.answer(move || drop(answer.send(intake)));
     }
 
     /// What an agent puts in before a model call: events first, the user's lines last.

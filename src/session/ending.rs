@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::agent::{CallEnd, Halt};
+use crate::agent::{CallEnd, Halt, Intake};
 use crate::event::{Event, Status};
 use crate::protocol::request::Answer;
 use crate::protocol::roster::Work;
@@ -57,7 +57,9 @@ impl Session {
         if let Some(ending) = &teammate.ending {
             return CallEnd::error(format!("{name} is already asked to shut down: request {}", ending.request));
         }
-        let (busy, version, must) = (teammate.desk.busy, teammate.work.version, teammate.refused_shutdown);
+        // Who waits in a pause has nothing under way.
+        let busy = teammate.desk.busy && teammate.held.is_none();
+        let (version, must) = (teammate.work.version, teammate.refused_shutdown);
         let lead = AgentName::lead();
         let reason = reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| "the work is done".to_owned());
         let mut message = self.compose(&lead, name, MessageType::ShutdownRequest, reason.clone(), Metadata::default());
@@ -197,11 +199,12 @@ impl Session {
         self.change_work(name, Work::end);
         self.expire_requests_of(name);
         self.end_pauses_of(Some(name));
+        self.answer_held(name, Intake::End);
         self.jobs.stop_of(name, "its owner has ended");
         let unread = self.take_back(name);
         let mut inbox = Vec::new();
         if let Some(teammate) = self.teammate_mut(name) {
-            teammate.ending = None;
+            (teammate.ending, teammate.cancelled) = (None, None);
             inbox = std::mem::take(&mut teammate.desk.inbox);
             teammate.desk.shown.clear();
             if teammate.desk.busy {
@@ -226,7 +229,13 @@ impl Session {
         let of_endings = endings.flat_map(|ending| ending.call_deadline.into_iter().chain([ending.answer_deadline]));
         let aborts = self.team.iter().filter_map(|teammate| teammate.abort_at);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.deadline);
-        of_endings.chain(aborts).chain(leaving).chain(self.plan_deadline()).chain(self.pause_deadline()).min()
+        of_endings
+            .chain(aborts)
+            .chain(leaving)
+            .chain(self.plan_deadline())
+            .chain(self.pause_deadline())
+            .chain(self.cancel_deadline())
+            .min()
     }
 
     /// Enforces what is due.
@@ -254,5 +263,6 @@ impl Session {
         }
         self.expire_overdue_plans();
         self.end_pauses();
+        self.end_stubborn();
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::agent::Halt;
+use crate::agent::{Halt, Intake};
 use crate::event::{Event, Level};
 use crate::protocol::{AgentName, MessageType, Metadata};
 
@@ -84,11 +84,14 @@ impl Session {
         let waits = |name: &AgentName, desk: &super::Desk| {
             desk.deserves_turn() || desk.more_in_files || self.post.waiting(name) > 0
         };
-        !self.anybody_busy()
+        // A pause ends by the user's word alone.
+        let at_work = |teammate: &super::Teammate| teammate.desk.busy && teammate.held.is_none();
+        !self.lead.busy
+            && !self.living().any(at_work)
             && !self.jobs.any_runs()
             && self.lines.is_empty()
             && !waits(&self.lead.name, &self.lead)
-            && !self.living().any(|teammate| waits(teammate.name(), &teammate.desk))
+            && !self.living().any(|teammate| !teammate.paused && waits(teammate.name(), &teammate.desk))
     }
 
     /// Tells the lead, once a quiet period, that something is still open; true if there is nothing to tell.
@@ -118,7 +121,8 @@ impl Session {
                 .team
                 .iter()
                 .any(|teammate| teammate.last_work_failed || teammate.status == crate::event::Status::Failed);
-        match (self.outcome.needed_person || open_proposal, failed) {
+        let paused = self.living().any(|teammate| teammate.paused && teammate.work.open);
+        match (self.outcome.needed_person || open_proposal || paused, failed) {
             (true, _) => 4,
             (false, true) => 1,
             (false, false) => 0,
@@ -139,6 +143,8 @@ impl Session {
             self.notice(Level::Info, "ending what is running (once more to leave at once)");
         }
         self.end_pauses_of(None);
+        let held: Vec<AgentName> = self.living().map(|teammate| teammate.name().clone()).collect();
+        held.iter().for_each(|name| self.answer_held(name, Intake::Suspend));
         self.lead.reins.halt(Halt::Suspend);
         for teammate in self.living() {
             teammate.desk.reins.halt(Halt::Suspend);

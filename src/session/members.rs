@@ -1,8 +1,9 @@
 //! Teammates: how they start, how their turns end, and what the lead hears of it.
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::agent::Remains;
+use crate::agent::{Intake, Remains};
 use crate::event::{Event, Level, MemberState, Record, Status, TurnEnd};
 use crate::journal::{RosterEntry, read_session};
 use crate::protocol::roster::{IdleReason, Work};
@@ -13,6 +14,7 @@ use crate::tools::Role;
 
 use super::desk::{Desk, Start};
 use super::ending::Ending;
+use super::stopping::Cancelled;
 use super::{Recalled, Session, prompts};
 
 /// One teammate, living or ended.
@@ -31,6 +33,12 @@ pub(super) struct Teammate {
     pub(super) stopped_by_user: bool,
     /// Its last work ended with `error`.
     pub(super) last_work_failed: bool,
+    /// The user holds it between steps.
+    pub(super) paused: bool,
+    /// The model call that it waits with.
+    pub(super) held: Option<oneshot::Sender<Intake>>,
+    /// Its turn was cancelled and has not ended yet.
+    pub(super) cancelled: Option<Cancelled>,
     /// How it stood when that was last recorded.
     recorded: Option<MemberState>,
     /// Ended while busy: when its task is aborted if it hasn't given up by then.
@@ -49,6 +57,9 @@ impl Teammate {
             refused_shutdown: false,
             stopped_by_user: false,
             last_work_failed: false,
+            paused: false,
+            held: None,
+            cancelled: None,
             recorded: None,
             abort_at: None,
         }
@@ -65,6 +76,7 @@ impl Teammate {
             refused_shutdown: self.refused_shutdown,
             stopped_by_user: self.stopped_by_user,
             last_work_failed: self.last_work_failed,
+            paused: self.paused,
         }
     }
 
@@ -87,6 +99,7 @@ impl Teammate {
         teammate.refused_shutdown = state.refused_shutdown;
         teammate.stopped_by_user = state.stopped_by_user;
         teammate.last_work_failed = state.last_work_failed;
+        teammate.paused = state.paused;
         teammate.desk.reins.set_gate(teammate.work.gate, teammate.work.scope.clone());
         teammate.recorded = Some(state);
         teammate
@@ -307,7 +320,7 @@ impl Session {
         let job_runs = self.jobs.runs_for(name);
         let (kind, text) = match end {
             TurnEnd::Failed { cause } => (Some(MessageType::Error), cause),
-            TurnEnd::Cancelled => (Some(MessageType::Error), "the work was broken off".to_owned()),
+            TurnEnd::Cancelled => (Some(MessageType::Error), self.words_of_cancel(name)),
             TurnEnd::Done { .. } | TurnEnd::Yielded | TurnEnd::Ended | TurnEnd::Suspended if waits => {
                 (None, String::new())
             }
@@ -356,6 +369,9 @@ impl Session {
         }
         self.set_status(name, Status::Idle, reason.word());
         self.send(&lead, batch);
+        if self.is_held(name) {
+            self.set_status(name, Status::Paused, "by the user");
+        }
         if !seam::broken(Defect::NoLookWhenIdle) {
             self.look(name);
         }

@@ -67,6 +67,7 @@ table! {
     REQUEST_PLAN = "request_plan", Team, Lead;
     REVIEW_PLAN = "review_plan", Team, Lead;
     REQUEST_SHUTDOWN = "request_shutdown", Team, Lead;
+    STOP_TEAMMATE = "stop_teammate", Team, Lead;
     REQUEST_STATUS = "request_status", Team, Lead;
     LIST_REQUESTS = "list_requests", Team, Lead;
     REPORT_STATUS = "report_status", Team, Teammate;

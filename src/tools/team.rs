@@ -103,6 +103,15 @@ pub enum TeamCall {
         /// Why.
         reason: Option<String>,
     },
+    /// Stops a teammate, one way or another.
+    StopTeammate {
+        /// The teammate.
+        teammate: String,
+        /// `ask`, `cancel` or `abort`.
+        how: String,
+        /// Why.
+        reason: Option<String>,
+    },
     /// One request.
     RequestStatus {
         /// Which.
@@ -167,6 +176,7 @@ impl TeamCall {
             | Self::SubmitPlan { plan: text, .. } => vec![text],
             Self::ReviewPlan { feedback: text, .. }
             | Self::RequestShutdown { reason: text, .. }
+            | Self::StopTeammate { reason: text, .. }
             | Self::ShutdownResponse { reason: text, .. }
             | Self::SpawnTeammate { prompt: text, .. } => text.iter().map(String::as_str).collect(),
             Self::ProposeTeam { members, reason } => {
@@ -203,6 +213,7 @@ impl TeamCall {
             | Self::RequestPlan { .. }
             | Self::ReviewPlan { .. }
             | Self::RequestShutdown { .. }
+            | Self::StopTeammate { .. }
             | Self::SubmitPlan { .. }
             | Self::ShutdownResponse { .. } => false,
         }
@@ -223,6 +234,7 @@ impl TeamCall {
             Self::RequestPlan { .. } => &spec::REQUEST_PLAN,
             Self::ReviewPlan { .. } => &spec::REVIEW_PLAN,
             Self::RequestShutdown { .. } => &spec::REQUEST_SHUTDOWN,
+            Self::StopTeammate { .. } => &spec::STOP_TEAMMATE,
             Self::RequestStatus { .. } => &spec::REQUEST_STATUS,
             Self::ListRequests { .. } => &spec::LIST_REQUESTS,
             Self::ReportStatus { .. } => &spec::REPORT_STATUS,
@@ -237,6 +249,7 @@ impl TeamCall {
             Self::SendMessage { to, .. } | Self::AssignTask { to, .. } => to.clone(),
             Self::SpawnTeammate { name, .. } => name.clone(),
             Self::RequestPlan { teammate, .. } | Self::RequestShutdown { teammate, .. } => teammate.clone(),
+            Self::StopTeammate { teammate, how, .. } => format!("{how} {teammate}"),
             Self::ReviewPlan { request_id, approve, .. } | Self::ShutdownResponse { request_id, approve, .. } => {
                 answer(*approve, request_id)
             }

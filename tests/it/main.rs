@@ -21,6 +21,7 @@ mod resume;
 mod sandbox;
 mod scope;
 mod secrets;
+mod stopping;
 mod team;
 mod terminal;
 mod tidy;

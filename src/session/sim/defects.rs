@@ -8,7 +8,7 @@ use super::checks::violations;
 use super::life;
 
 /// So many seeds may pass by unnoticed.
-const SEEDS_MAX: u64 = 100;
+const SEEDS_MAX: u64 = 500;
 
 /// Runs seeds until the check of `invariant` fires.
 fn is_noticed(defect: Defect, invariant: &str) {

@@ -251,8 +251,8 @@ fn settings(workspace: std::path::PathBuf, out_dir: std::path::PathBuf) -> Setti
     Settings {
         id: SESSION,
         workspace,
+        journals: out_dir.parent().map(Path::to_owned),
         out_dir,
-        journals: None,
         model: "m".to_owned(),
         teammate_model: "m".to_owned(),
         teammates_max: 8,

@@ -166,7 +166,11 @@ impl Cast {
                 ("assign_task", json!({"to": to, "task": word, "require_plan": plan}))
             }
             53..60 => ("request_plan", json!({"teammate": to, "task": word})),
-            60..69 => ("request_shutdown", json!({"teammate": to, "reason": word})),
+            60..64 => {
+                let how = *stage.chance.pick(&["ask", "cancel", "cancel", "abort"]);
+                ("stop_teammate", json!({"teammate": to, "how": how, "reason": "it is stuck"}))
+            }
+            64..69 => ("request_shutdown", json!({"teammate": to, "reason": word})),
             69..77 => ("spawn_teammate", json!({"name": to, "prompt": word})),
             77..83 if !plans.is_empty() => {
                 let request = stage.chance.pick(plans).clone();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
 
+use crate::event::Status;
 use crate::session::UserInput;
 
 use super::faults::Fault;
@@ -28,6 +29,8 @@ pub(super) async fn types(stage: Arc<Stage>, to_session: UnboundedSender<UserInp
         } else if stage.scene().screen.question {
             let answer = if stage.chance.percent(60) { "yes" } else { "no" };
             say(&stage, &to_session, answer.to_owned());
+        } else if stage.scene().screen.members.values().any(|status| *status == Status::Paused) {
+            say(&stage, &to_session, "/unpause all".to_owned());
         } else {
             sleep(Duration::from_secs(20)).await;
         }
@@ -58,7 +61,9 @@ fn acts(stage: &Stage, to_session: &UnboundedSender<UserInput>) {
         0..45 => format!("and {}", stage.word("user")),
         45..53 => "/team".to_owned(),
         53..57 => "/nonsense".to_owned(),
-        57..65 => format!("/stop {name}"),
+        57..60 => format!("/stop {name}"),
+        60..62 => format!("/stop {name} {}", stage.chance.pick(&["ask", "cancel"])),
+        62..65 => format!("/{} {name}", stage.chance.pick(&["pause", "unpause"])),
         65..75 => match (plan, choice % 2) {
             (Some(plan), 0) => format!("/approve {plan}"),
             (Some(plan), _) => format!("/reject {plan} because {}", stage.word("user")),

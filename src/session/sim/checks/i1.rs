@@ -164,7 +164,8 @@ impl Reader {
         let late = move |at: &usize| {
             let (word, _) = &self.shown[*at];
             let earlier = self.shown[..*at].iter().filter(|(other, _)| sender(other) == sender(word));
-            earlier.into_iter().any(|(other, _)| place(other) > place(word))
+            // What comes back undelivered was never sent to this reader: it has no place among what was.
+            place(word).is_some() && earlier.into_iter().any(|(other, _)| place(other) > place(word))
         };
         (from..self.shown.len()).filter(late).map(|at| self.shown[at].0.clone())
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::event::{Event, Record};
+use crate::event::{Event, Record, Status};
 
 use super::super::log::{Entry, Seen};
 use super::super::words::words;
@@ -34,7 +34,7 @@ pub(super) fn idle_readers_are_woken_at_once(log: &[Entry]) -> Vec<String> {
             _ => {}
         }
         for (name, reader) in &mut readers {
-            let waits = !still && !reader.busy && (name == "lead" || reader.lives);
+            let waits = !still && !reader.busy && !reader.paused && (name == "lead" || reader.lives);
             if waits && reader.since.take_if(|since| *since + AT_ONCE < entry.at).is_some() {
                 faults.push(format!("{name} idles at {:.3}, and mail waits for it", entry.at.as_secs_f64()));
             }
@@ -47,6 +47,8 @@ pub(super) fn idle_readers_are_woken_at_once(log: &[Entry]) -> Vec<String> {
 struct Reader {
     lives: bool,
     busy: bool,
+    /// The user holds it.
+    paused: bool,
     /// Since when it could have a turn for mail that wakes.
     since: Option<Duration>,
 }
@@ -66,6 +68,10 @@ fn happened(event: &Event, at: Duration, readers: &mut BTreeMap<String, Reader>)
         Event::Teammate { name, status, .. } => {
             let reader = readers.entry(name.to_string()).or_default();
             reader.lives = !status.has_ended();
+            let was_paused = std::mem::replace(&mut reader.paused, *status == Status::Paused);
+            if was_paused && !reader.paused {
+                reader.since = reader.since.map(|_| at);
+            }
             if status.has_ended() {
                 (reader.busy, reader.since) = (false, None);
             }
