@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::event::{Event, Record, Status};
 use crate::protocol::shown::PLAN_REQUIRED;
-use crate::protocol::{Message, MessageType, RequestStatus, RequestType};
+use crate::protocol::{AgentName, Message, MessageType, RequestStatus, RequestType};
 
 use super::super::log::{Entry, items};
 
@@ -23,7 +23,8 @@ pub(super) fn nothing_is_changed_behind_a_closed_gate(log: &[Entry]) -> Vec<Stri
 
 #[derive(Default)]
 struct Gates {
-    /// Who must have a plan, as the user was shown it.
+    /// Who must have a plan, as the user was shown it, and as they confirmed it.
+    shown: BTreeMap<String, bool>,
     proposed: BTreeMap<String, bool>,
     /// Spawned, and the first task has not been sent.
     spawning: Option<String>,
@@ -37,7 +38,11 @@ impl Gates {
         match event {
             Event::Proposed { proposal } | Event::ProposalChanged { proposal } => {
                 let plans = proposal.members.iter().map(|member| (member.name.to_string(), member.require_plan));
-                self.proposed.extend(plans);
+                self.shown.extend(plans);
+            }
+            Event::Confirmed { members } => {
+                let shown = |name: &AgentName| self.shown.get(name.as_str()).map(|plan| (name.to_string(), *plan));
+                self.proposed.extend(members.iter().filter_map(shown).collect::<Vec<_>>());
             }
             Event::Teammate { name, status: Status::Spawning, .. } => self.spawning = Some(name.to_string()),
             Event::MailSent { message } => self.mailed(message),
