@@ -21,12 +21,12 @@ fn i8_a_tool_that_the_role_has_not_is_refused_with_those_it_has() {
         (
             Role::Lead,
             "todo_write",
-            "propose_team, spawn_teammate, assign_task, broadcast, request_plan, review_plan, request_shutdown, request_status, list_requests",
+            "propose_team, spawn_teammate, assign_task, broadcast, request_plan, review_plan, request_shutdown, stop_teammate, request_status, list_requests",
         ),
         (
             Role::Lead,
             "submit_plan",
-            "propose_team, spawn_teammate, assign_task, broadcast, request_plan, review_plan, request_shutdown, request_status, list_requests",
+            "propose_team, spawn_teammate, assign_task, broadcast, request_plan, review_plan, request_shutdown, stop_teammate, request_status, list_requests",
         ),
         (Role::Teammate, "spawn_teammate", "report_status, submit_plan, shutdown_response"),
         (Role::Teammate, "review_plan", "report_status, submit_plan, shutdown_response"),
