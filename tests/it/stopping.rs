@@ -120,7 +120,8 @@ fn i1_a_paused_teammate_is_resumed_paused_and_its_mail_waits_for_it() {
         let lead = bench.requests_of("lead").pop()?;
         results(&lead).iter().any(|text| text.starts_with("alice")).then_some(())
     });
-    drop(terminal);
+    terminal.line("/quit");
+    assert_eq!(terminal.exit_code(), 0);
     let run = bench.run(&["-c", "--yes"], "/team\n");
     assert!((run.stdout.clone() + &run.stderr).contains("alice: paused"), "{} {}", run.stdout, run.stderr);
     assert_eq!(bench.requests_of("alice").len(), 1, "{}", run.stderr);
